@@ -32,6 +32,9 @@ struct Parameter {
   void ClearGrad();
 
   at::ScalarType grad_dtype = at::kFloat;
+  // Where the gradient lives when its owner has a place for it, e.g. a view of a flat buffer that outlasts the step: `shape`,
+  // grad_dtype, contiguous. Undefined: allocated by the first gradient of a step, freed by ClearGrad.
+  at::Tensor grad_home;
 };
 
 }  // namespace am::engine
