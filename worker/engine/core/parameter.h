@@ -14,9 +14,17 @@
 
 namespace am::engine {
 
+// One Hugging Face tensor inside a parameter: rows [row_begin, row_begin + rows) of dim 0.
+struct ParameterPiece {
+  std::string name;  // e.g. model.layers.0.self_attn.q_proj.weight
+  int64_t row_begin = 0;
+  int64_t rows = 0;
+};
+
 struct Parameter {
-  std::string name;            // the Hugging Face name, e.g. model.layers.0.self_attn.q_proj.weight
+  std::string name;            // for messages; the piece's name where there is one piece
   std::vector<int64_t> shape;  // the global, unsharded shape
+  std::vector<ParameterPiece> pieces;  // q, k and v are one matrix here and three tensors in a checkpoint
   bool trainable = true;
 
   at::Tensor value;  // full tensor in the compute dtype; undefined while it is sharded away
@@ -24,14 +32,16 @@ struct Parameter {
 
   int64_t numel() const;
 
-  // grad += g, in `grad_dtype`; the first call of a step stores instead of adding. `g` has `shape`.
-  void AddGrad(const at::Tensor& g);
-  // For operators that write the product themselves, e.g. addmm_ into the buffer: an uninitialised buffer in grad_dtype with
-  // *first = true, or the running sum with *first = false.
+  // grad += g. The first gradient of a step is kept as it comes (bfloat16 stays bfloat16); a second one, or a grad_view,
+  // makes the sum float32. Takes over `g`, which has `shape`.
+  void AddGrad(at::Tensor g);
+  // For float32 operators that write the product themselves (mm_out, addmm_): an uninitialised float32 buffer with
+  // *first = true, or the running float32 sum with *first = false.
   at::Tensor& GradBuffer(bool* first);
-  void ClearGrad();
+  void ClearGrad();  // forgets grad; grad_view stays
 
-  at::ScalarType grad_dtype = at::kFloat;
+  // Where the gradient must be summed, when somebody will communicate it: a float32 view of a flat buffer. May be undefined.
+  at::Tensor grad_view;
   // Where the gradient lives when its owner has a place for it, e.g. a view of a flat buffer that outlasts the step: `shape`,
   // grad_dtype, contiguous. Undefined: allocated by the first gradient of a step, freed by ClearGrad.
   at::Tensor grad_home;
