@@ -1,5 +1,7 @@
 #include "worker/engine/core/parameter.h"
 
+#include <utility>
+
 #include <ATen/ops/empty.h>
 
 #include "common/error.h"
@@ -23,17 +25,17 @@ int64_t Parameter::numel() const {
   return count;
 }
 
-void Parameter::AddGrad(const at::Tensor& g) {
+void Parameter::AddGrad(at::Tensor g) {
   if (g.sizes() != at::IntArrayRef(shape)) {
     throw InternalError("gradient of " + name + ": shape " + ToText(g.sizes()) + ", expected " +
                         ToText(shape));
   }
-  bool first = false;
-  if (!value.defined() && !grad.defined() && !grad_home.defined()) {
-    grad = at::empty(shape, g.options().dtype(grad_dtype));
-    first = true;
+  if (!grad.defined() && !grad_home.defined()) {
+    grad = std::move(g);
+    return;
   }
-  at::Tensor& buffer = first ? grad : GradBuffer(&first);
+  bool first = false;
+  at::Tensor& buffer = GradBuffer(&first);
   if (first) {
     buffer.copy_(g);
   } else {
@@ -44,14 +46,11 @@ void Parameter::AddGrad(const at::Tensor& g) {
 at::Tensor& Parameter::GradBuffer(bool* first) {
   *first = !grad.defined();
   if (*first) {
-    if (grad_home.defined()) {
-      grad = grad_home;
-    } else if (value.defined()) {
-      grad = at::empty(shape, value.options().dtype(grad_dtype));
-    } else {
-      throw InternalError("gradient of " + name +
-                          ": asked for while the parameter is sharded away");
-    }
+    const auto device = value.defined() ? value.device() : at::Device(at::kCPU);
+    grad = grad_home.defined() ? grad_home
+                               : at::empty(shape, at::TensorOptions().dtype(at::kFloat).device(device));
+  } else if (grad.scalar_type() != at::kFloat) {
+    grad = grad.to(at::kFloat);
   }
   return grad;
 }

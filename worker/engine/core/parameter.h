@@ -32,18 +32,16 @@ struct Parameter {
 
   int64_t numel() const;
 
-  // grad += g. The first gradient of a step is kept as it comes (bfloat16 stays bfloat16); a second one, or a grad_view,
-  // makes the sum float32. Takes over `g`, which has `shape`.
+  // grad += g. The first gradient of a step is kept as it comes (bfloat16 stays bfloat16); a second one, or a grad_home, makes
+  // the sum float32. Takes over `g`, which has `shape`.
   void AddGrad(at::Tensor g);
   // For float32 operators that write the product themselves (mm_out, addmm_): an uninitialised float32 buffer with
   // *first = true, or the running float32 sum with *first = false.
   at::Tensor& GradBuffer(bool* first);
-  void ClearGrad();  // forgets grad; grad_view stays
+  void ClearGrad();  // forgets grad; grad_home stays
 
-  // Where the gradient must be summed, when somebody will communicate it: a float32 view of a flat buffer. May be undefined.
-  at::Tensor grad_view;
-  // Where the gradient lives when its owner has a place for it, e.g. a view of a flat buffer that outlasts the step: `shape`,
-  // grad_dtype, contiguous. Undefined: allocated by the first gradient of a step, freed by ClearGrad.
+  // Where the gradient is summed when its owner has a place for it, e.g. a view of a flat buffer that is communicated:
+  // float32, `shape`, contiguous. Undefined: allocated by the first gradient of a step.
   at::Tensor grad_home;
 };
 
