@@ -1,0 +1,42 @@
+// LoadRecipe: a YAML file and overrides in, a Recipe and everything there is to say about it out.
+//
+// The way: document.h (YAML → nodes with places) → override.h (laid over) → bind.h (typed by
+// schema.h, environment expanded, unknown keys refused) → Recipe. No training rules that need a
+// cluster: those are the plan's. Takes milliseconds.
+//   LoadResult result = LoadRecipe({.path = "recipe.yaml", .environment = Getenv});
+//   if (!result.recipe) { err << RenderText(result.diagnostics); return kExitUsage; }
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/recipe/diagnostic.h"
+#include "launcher/recipe/override.h"
+#include "launcher/recipe/recipe.h"
+
+namespace am::recipe {
+
+// The value of a variable, or nothing where it is unset.
+using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+
+struct LoadOptions {
+  std::string path;
+  std::optional<std::string> text;  // instead of reading `path`, which then only names the places
+  std::vector<Override> overrides;
+  bool strict = false;  // warnings become errors
+  Environment environment = [](const std::string&) { return std::nullopt; };
+  Severity unset_variable = Severity::kWarning;  // kError for run and submit
+  Severity not_trainable =
+      Severity::kWarning;  // of what is understood and not trainable yet; kError for run
+};
+
+struct LoadResult {
+  std::optional<Recipe> recipe;  // nothing where there is an error
+  Diagnostics diagnostics;
+};
+
+LoadResult LoadRecipe(const LoadOptions& options);
+
+}  // namespace am::recipe
