@@ -1,8 +1,9 @@
 // The one exception of the engine and of the text room.
 //
-// LibTorch and nlohmann::json throw, so the rooms that stand on them do too: `throw UserError("...")`, caught once, in
-// the main of the program, and turned into an exit status there. The control plane uses absl::Status instead and never
-// throws (docs/adr/0003-errors.md). This header needs nothing but the standard library.
+// LibTorch and nlohmann::json throw, so the rooms that stand on them do too: `throw
+// UserError("...")`, caught once, in the main of the program, and turned into an exit status there.
+// The control plane uses absl::Status instead and never throws (docs/adr/0003-errors.md). This
+// header needs nothing but the standard library.
 #pragma once
 
 #include <stdexcept>
@@ -28,7 +29,11 @@ class Error : public std::runtime_error {
 
 inline Error UserError(const std::string& message) { return Error(ErrorKind::kUser, message); }
 inline Error IoError(const std::string& message) { return Error(ErrorKind::kIo, message); }
-inline Error PeerLostError(const std::string& message) { return Error(ErrorKind::kPeerLost, message); }
-inline Error InternalError(const std::string& message) { return Error(ErrorKind::kInternal, message); }
+inline Error PeerLostError(const std::string& message) {
+  return Error(ErrorKind::kPeerLost, message);
+}
+inline Error InternalError(const std::string& message) {
+  return Error(ErrorKind::kInternal, message);
+}
 
 }  // namespace am

@@ -1,0 +1,40 @@
+// File helpers of the control plane: a Status that names the path and what the system said.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/unique_fd.h"
+
+namespace am {
+
+// "cannot create /x/y: Permission denied". The code follows errno (kPermissionDenied, kNotFound,
+// kUnavailable, …).
+absl::Status ErrnoStatus(int error, std::string_view what);
+
+struct Pipe {
+  UniqueFd read;
+  UniqueFd write;
+};
+absl::StatusOr<Pipe> MakePipe();  // close-on-exec on both ends, blocking
+
+absl::Status SetNonBlocking(int fd);
+
+// Creates the missing directories of `path` with `mode`; fine when all are there.
+absl::Status MakeDirectories(const std::string& path, mode_t mode);
+
+// Replaces the file as a whole: written under another name in its directory, then renamed.
+absl::Status WriteFile(const std::string& path, std::string_view content, mode_t mode);
+absl::StatusOr<std::string> ReadFile(const std::string& path);
+
+// Writes everything, through interruptions and short writes.
+absl::Status WriteAll(int fd, std::string_view bytes);
+
+std::string Basename(std::string_view path);
+std::string Getenv(const char* name);  // empty when unset
+
+}  // namespace am
