@@ -26,7 +26,7 @@ ALLOWED = {
     "controller/backend": PLAN | DECIDE | CARRY_OUT,
     "controller/store": PLAN | DECIDE | CARRY_OUT,
     "controller/server": PLAN | DECIDE | CARRY_OUT | {"worker/rank_io", "proto"},
-    "worker/rank_io": {"common"},
+    "worker/rank_io": PLAN,
     "worker/text": {"common"},
     "worker/agent": {"common", "worker/rank_io", "proto"},
     "worker/engine": {"common", "worker/rank_io", "worker/text"},
@@ -82,6 +82,20 @@ def test_rooms_include_only_what_the_architecture_allows():
         if target and room and target != room and target not in ALLOWED[room]:
             wrong.append(f"{name} includes {included}: {room} may not see {target}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_the_engine_reaches_no_recipe_and_no_plan():
+    """worker/rank_io turns a plan into a RankSpec, but what the engine reads of it stands alone: am-rank builds without the launcher."""
+    graph = {}
+    for name, _, included in includes():
+        graph.setdefault(name, set()).add(included)
+    reached, todo = set(), [name for name in graph if name.startswith("worker/engine/")]
+    while todo:
+        for included in graph.get(todo.pop(), set()) - reached:
+            reached.add(included)
+            todo.append(included)
+    wrong = sorted(name for name in reached if name.startswith(("launcher/", "controller/", "worker/agent/")))
+    assert not wrong, f"worker/engine reaches {wrong}"
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -1,0 +1,76 @@
+"""A file system that refuses: the disk is full, the folder belongs to somebody else."""
+import os
+import shutil
+import subprocess
+
+import pytest
+from support.product import wait_until
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 2 MB: room for one checkpoint of the tiny model and not for two."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small file system needs root")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], capture_output=True, text=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"this root may not mount: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_full_disk_is_named_and_the_last_complete_checkpoint_survives(product, small_disk):
+    recipe = product.recipe(step_scheduler={"max_steps": 40, "ckpt_every_steps": 4},
+                            checkpoint={"checkpoint_dir": str(small_disk / "checkpoints"), "save_consolidated": False})
+    result = product.amctl("run", recipe, "--nproc-per-node=2")
+    assert result.status in (1, 6), result
+    assert "No space left on device" in result.err and str(small_disk) in result.err, result
+    complete = [path for path in (small_disk / "checkpoints").glob("epoch_*") if (path / "manifest.json").exists()]
+    assert complete, "the first checkpoint fitted and is still there"
+    assert (small_disk / "checkpoints" / "LATEST").resolve() in [path.resolve() for path in complete]
+
+    # With room again the run goes on from there.
+    subprocess.run(["mount", "-o", "remount,size=200m", small_disk], check=True)
+    result = product.amctl("run", recipe, "--nproc-per-node=2", "--step_scheduler.max_steps=12")
+    assert result.status == 0, result
+    assert (small_disk / "checkpoints" / "LATEST").resolve().name.endswith("_step_12")
+
+
+@pytest.fixture
+def as_nobody(product):
+    """The words before a command that run it as an unprivileged user, and what that user needs to see made readable."""
+    if os.geteuid() != 0:
+        return []
+    if shutil.which("setpriv") is None:
+        pytest.skip("setpriv is absent: root may write everywhere")
+    prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+    needed = product.bin_dir / "amctl"
+    if subprocess.run([*prefix, needed, "version"], capture_output=True).returncode != 0:
+        pytest.skip(f"an unprivileged user cannot run {needed}")
+    if subprocess.run([*prefix, "test", "-r", product.model / "config.json"]).returncode != 0:
+        pytest.skip(f"an unprivileged user cannot read {product.model}")
+    return prefix
+
+
+def test_a_checkpoint_folder_without_permission_is_refused_before_training(product, as_nobody):
+    locked = product.folder / "locked"
+    locked.mkdir(mode=0o755 if os.geteuid() == 0 else 0o555)
+    recipe = product.recipe(checkpoint={"checkpoint_dir": str(locked / "checkpoints")})
+    result = product.amctl("run", recipe, prefix=as_nobody, env={"XDG_STATE_HOME": "", "XDG_RUNTIME_DIR": "", "HOME": "/nonexistent"})
+    assert result.status == 2, result
+    assert "checkpoint" in result.err and str(locked) in result.err and "ermission denied" in result.err, result
+    assert not result.out.startswith("step"), "no step was trained in vain"
+
+
+def test_a_folder_that_becomes_full_of_somebody_elses_file_is_named(product):
+    root = product.checkpoints()
+    recipe = product.recipe(step_scheduler={"max_steps": 200, "ckpt_every_steps": 50})
+    root.mkdir()
+    (root / "epoch_0_step_50").write_text("in the way")
+    running = product.start("run", recipe)
+    wait_until(lambda: running.finished() or len(product.training()) >= 50, 60, "50 steps")
+    result = running.wait()
+    assert result.status == 0, result
+    assert [path for path in root.iterdir() if "superseded" in path.name], "what was in the way is kept under another name"
