@@ -218,6 +218,14 @@ void MakeDirectories(const std::string& path) {
   }
 }
 
+void SyncFile(const std::string& path) {
+  const int result = Do(FileOp::kSync, path, [&] {
+    const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    return file.get() < 0 ? -1 : fsync(file.get());
+  });
+  if (result != 0) throw Failure(path, "write", errno);
+}
+
 void SyncDirectory(const std::string& path) {
   const int result = Do(FileOp::kSyncDirectory, path, [&] {
     const Fd directory(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

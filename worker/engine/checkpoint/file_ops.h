@@ -69,6 +69,7 @@ FileDigest HashFile(const std::string& path);
 std::string ReadTextFile(const std::string& path);
 
 void MakeDirectories(const std::string& path);
+void SyncFile(const std::string& path);
 void SyncDirectory(const std::string& path);
 void RenamePath(const std::string& from, const std::string& to);
 // Swaps two paths in one step; false where the file system cannot.
