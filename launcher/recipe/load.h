@@ -7,19 +7,16 @@
 //   if (!result.recipe) { err << RenderText(result.diagnostics); return kExitUsage; }
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "launcher/recipe/diagnostic.h"
+#include "launcher/recipe/environment.h"
 #include "launcher/recipe/override.h"
 #include "launcher/recipe/recipe.h"
 
 namespace am::recipe {
-
-// The value of a variable, or nothing where it is unset.
-using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 
 struct LoadOptions {
   std::string path;

@@ -14,6 +14,9 @@
 #include <string_view>
 #include <vector>
 
+#include "launcher/recipe/diagnostic.h"
+#include "launcher/recipe/document.h"
+
 namespace am::recipe {
 
 struct Override {
@@ -30,5 +33,8 @@ bool NamesARecipeSection(std::string_view dotted);
 // All of `arguments` are overrides, else InvalidArgument that names the first which is not, with
 // the nearest section.
 absl::StatusOr<std::vector<Override>> ParseOverrides(std::span<const std::string> arguments);
+
+// Lays one override over the file's nodes; what it cannot address is reported at its own place.
+void ApplyOverride(const Override& override, Node& root, Diagnostics& out);
 
 }  // namespace am::recipe

@@ -51,7 +51,10 @@ class Recipe {
   std::vector<std::string> Strings(
       std::string_view key) const;  // a single string counts as a list of one
   std::vector<double> Floats(std::string_view key) const;
-  nlohmann::json Free(std::string_view key) const;  // a free map, or an empty object
+  nlohmann::json Free(std::string_view key) const;  // anything; null where the recipe is silent
+  // The keys of an open section that the schema does not have, e.g. of `model`: values laid over
+  // config.json.
+  nlohmann::json Undeclared(std::string_view section) const;
 
   // The built-in part that the section's `_target_` names (schema.h), e.g. "squad", "adamw",
   // "masked_ce"; the section's default part where no target is given.

@@ -40,6 +40,10 @@ struct Entry {
   Value value;
 };
 
+// Equal data; places and spellings do not count.
+bool operator==(const Value& a, const Value& b);
+bool operator==(const Entry& a, const Entry& b);
+
 // For free maps: what YAML 1.2's core schema makes of it (environment expanded).
 nlohmann::json ToJson(const Value& value);
 

@@ -1,0 +1,332 @@
+#include "launcher/recipe/bind.h"
+
+#include <algorithm>
+
+#include "launcher/recipe/scalar.h"
+#include "launcher/recipe/secret.h"
+#include "launcher/recipe/suggest.h"
+
+namespace am::recipe {
+namespace {
+
+constexpr size_t kShownText = 80;  // of a value, in a message
+
+std::string Join(const std::string& path, std::string_view name) {
+  return path.empty() ? std::string(name) : path + "." + std::string(name);
+}
+
+std::string_view KindOf(const Node& node) {
+  return node.kind == Node::Kind::kList ? "a list" : "a map";
+}
+
+class Binder {
+ public:
+  Binder(const BindOptions& options, Binding& out) : options_(options), out_(out) {}
+
+  Value BindMap(const Section& section, const Node& node, const std::string& path) {
+    Value value{.data = Map(), .place = node.place};
+    if (node.kind != Node::Kind::kMap) {
+      Report(node.place, path, "expected a map of keys, got " + Shown(node, path));
+      return value;
+    }
+    Map& map = std::get<Map>(value.data);
+    const Part* part = nullptr;
+    bool known_part = true;
+    if (!section.parts.empty()) {
+      const NodeEntry* target = node.Find("_target_");
+      bool given = target && target->value.kind == Node::Kind::kScalar;
+      part = FindPart(section, given ? std::string_view(target->value.text) : section.default_part);
+      known_part = part != nullptr;
+      if (!part) {
+        RefuseTarget(section, target->value, Join(path, "_target_"));
+      } else if (given) {
+        NotePart(*part, target->value, Join(path, "_target_"));
+      }
+    }
+    bool open = section.open || (part && part->open) || !known_part;
+    for (const NodeEntry& entry : node.entries) {
+      std::string key_path = Join(path, entry.key);
+      if (const Key* key = FindKey(section, part, entry.key)) {
+        size_t ignored = out_.ignored.size(), not_trainable = out_.not_trainable.size();
+        map.push_back({entry.key, entry.place, BindKey(*key, entry.value, key_path)});
+        NoteSupport(*key, map.back().value, key_path, ignored, not_trainable);
+      } else if (open && !LooksKnown(section, part, entry.key, known_part)) {
+        map.push_back({entry.key, entry.place, BindFree(entry.value, key_path)});
+        if (path.empty()) WarnOfSection(entry);
+      } else {
+        Report(entry.place, key_path, "unknown key", Suggest(entry.key, KnownKeys(section, part)));
+      }
+    }
+    return value;
+  }
+
+ private:
+  void Report(const Place& place, const std::string& path, std::string message,
+              std::string hint = "", Severity severity = Severity::kError) {
+    out_.diagnostics.push_back({.severity = severity,
+                                .place = place,
+                                .key = path,
+                                .message = std::move(message),
+                                .hint = std::move(hint)});
+  }
+
+  // A scalar for a message: as it was written, so that nothing of the environment is shown.
+  static std::string Shown(const Node& node, const std::string& path) {
+    if (node.kind != Node::Kind::kScalar) return std::string(KindOf(node));
+    if (IsSecretKey(path) || HoldsSecret(node.text)) return std::string(kStars);
+    std::string text = node.text.substr(0, kShownText) + (node.text.size() > kShownText ? "…" : "");
+    return node.quoted || node.text.empty() || node.text.find(' ') != std::string::npos
+               ? "\"" + text + "\""
+               : text;
+  }
+
+  Value BindKey(const Key& key, const Node& node, const std::string& path) {
+    if (node.IsPlainNull() && !TakesNullWord(key, node.text)) {
+      if (!key.nullable) {
+        Report(node.place, path, "expected " + Expectation(key) + ", got nothing (null)");
+      }
+      return {.place = node.place, .text = node.text};
+    }
+    switch (key.type) {
+      case Type::kSection:
+        return BindMap(*key.section, node, path);
+      case Type::kPart:
+        return BindPart(key, node, path);
+      case Type::kFree:
+        return BindFree(node, path);
+      case Type::kTexts:
+      case Type::kFloats:
+      case Type::kInts:
+        return BindList(key, node, path);
+      default:
+        return BindScalar(key, key.type, node, path);
+    }
+  }
+
+  // `lora_A_init: none` is text, `activation_checkpointing: none` a choice: words where null means
+  // nothing.
+  static bool TakesNullWord(const Key& key, const std::string& text) {
+    bool word = text == "none" || text == "None" || text == "null";
+    return word && !key.nullable && (key.type == Type::kText || key.type == Type::kChoice);
+  }
+
+  Value BindPart(const Key& key, const Node& node, const std::string& path) {
+    if (node.kind == Node::Kind::kMap) return BindMap(*key.section, node, path);
+    Value value = BindScalar(key, Type::kText, node, path);
+    const auto* target = std::get_if<std::string>(&value.data);
+    if (!target || key.section->parts.empty()) return value;
+    if (const Part* part = FindPart(*key.section, *target)) {
+      NotePart(*part, node, path);
+    } else {
+      RefuseTarget(*key.section, node, path);
+    }
+    return value;
+  }
+
+  Value BindList(const Key& key, const Node& node, const std::string& path) {
+    Type item_type = key.type == Type::kTexts  ? Type::kText
+                     : key.type == Type::kInts ? Type::kInt
+                                               : Type::kFloat;
+    if (node.kind == Node::Kind::kScalar) {
+      if (item_type == Type::kFloat) {
+        Report(node.place, path, "expected " + Expectation(key) + ", got " + Shown(node, path),
+               "write [0.9, 0.999]");
+        return {.place = node.place};
+      }
+      return BindScalar(key, item_type, node, path);
+    }
+    Value value{.data = List(), .place = node.place};
+    if (node.kind == Node::Kind::kMap) {
+      Report(node.place, path, "expected " + Expectation(key) + ", got a map");
+      return value;
+    }
+    for (size_t i = 0; i < node.items.size(); ++i) {
+      std::get<List>(value.data)
+          .push_back(BindScalar(key, item_type, node.items[i], Join(path, std::to_string(i))));
+    }
+    return value;
+  }
+
+  // The text of a scalar, expanded; nothing where a variable is unset.
+  std::optional<std::string> Text(const Node& node, const std::string& path, Value& value) {
+    if (node.text.find('$') == std::string::npos) return node.text;
+    Expansion expansion = Expand(node.text, options_.environment);
+    value.expanded = expansion.used;
+    if (!expansion.unset) return expansion.text;
+    Report(node.place, path, "the environment variable " + *expansion.unset + " is not set",
+           "export it, or write a default: ${" + *expansion.unset + ",default}",
+           options_.unset_variable);
+    return std::nullopt;
+  }
+
+  Value BindScalar(const Key& key, Type type, const Node& node, const std::string& path) {
+    Value value{.place = node.place, .text = node.text, .quoted = node.quoted};
+    if (node.kind != Node::Kind::kScalar) {
+      Report(node.place, path, "expected " + Expectation(key) + ", got " + Shown(node, path));
+      return value;
+    }
+    std::optional<std::string> text = Text(node, path, value);
+    if (!text) return value;
+    if (value.expanded && !node.quoted && key.nullable && IsNullWord(*text)) return value;
+    switch (type) {
+      case Type::kBool:
+        if (auto parsed = ParseBool(*text)) value.data = *parsed;
+        break;
+      case Type::kInt:
+        if (auto parsed = ParseInt(*text); parsed && InRange(key, static_cast<double>(*parsed))) {
+          value.data = *parsed;
+        }
+        break;
+      case Type::kFloat:
+        if (auto parsed = ParseFloat(*text); parsed && InRange(key, *parsed)) value.data = *parsed;
+        break;
+      case Type::kDtype:
+        if (auto parsed = ParseDtype(*text)) value.data = *parsed;
+        break;
+      case Type::kChoice:
+        if (auto parsed = ParseChoice(key, *text)) value.data = *parsed;
+        break;
+      default:
+        value.data = *text;
+        break;
+    }
+    if (value.is_null()) {
+      std::string hint;
+      if (type == Type::kChoice) {
+        if (auto near = Nearest(*text, ChoiceNames(key)); !near.empty()) {
+          hint = "did you mean " + std::string(near) + "?";
+        }
+      }
+      Report(node.place, path, "expected " + Expectation(key) + ", got " + Shown(node, path), hint);
+    }
+    return value;
+  }
+
+  static bool InRange(const Key& key, double value) {
+    return value >= key.least && value <= key.most;
+  }
+
+  Value BindFree(const Node& node, const std::string& path) {
+    Value value{.place = node.place, .text = node.text, .quoted = node.quoted};
+    if (node.kind == Node::Kind::kList) {
+      value.data = List();
+      for (size_t i = 0; i < node.items.size(); ++i) {
+        std::get<List>(value.data)
+            .push_back(BindFree(node.items[i], Join(path, std::to_string(i))));
+      }
+    } else if (node.kind == Node::Kind::kMap) {
+      value.data = Map();
+      for (const NodeEntry& entry : node.entries) {
+        std::get<Map>(value.data)
+            .push_back({entry.key, entry.place, BindFree(entry.value, Join(path, entry.key))});
+      }
+    } else if (std::optional<std::string> text = Text(node, path, value)) {
+      if (node.quoted) {
+        value.data = *text;
+      } else {
+        value.data = TypeFreely(*text);
+      }
+    }
+    return value;
+  }
+
+  // A misspelling of a known key, where unknown keys would otherwise be taken as the user's own.
+  static bool LooksKnown(const Section& section, const Part* part, std::string_view name,
+                         bool known_part) {
+    if (!known_part) return false;
+    std::vector<std::string_view> known = KnownKeys(section, part);
+    std::string_view near = Nearest(name, known);
+    if (near.empty() || near.front() == '_') return false;
+    int limit = std::min<int>(2, static_cast<int>(name.size()) / 4);
+    return EditDistance(name, near) <= std::max(1, limit);
+  }
+
+  void WarnOfSection(const NodeEntry& entry) {
+    Report(entry.place, entry.key, "an unknown section, left alone",
+           "call it x-" + entry.key + " if it is yours", Severity::kWarning);
+  }
+
+  void RefuseTarget(const Section& section, const Node& node, const std::string& path) {
+    std::vector<std::string_view> known;
+    for (const Part& part : section.parts) {
+      for (std::string_view target : Split(part.targets, ' ')) {
+        if (target != "*") known.push_back(target);
+      }
+    }
+    // The nearest by class name says more than by the whole path.
+    std::string_view wanted = node.text;
+    std::string_view best;
+    int least = 1 << 20;
+    for (std::string_view target : known) {
+      int distance = EditDistance(wanted.substr(0, 200), target);
+      if (distance < least) least = distance, best = target;
+    }
+    bool file = wanted.find(".py:") != std::string_view::npos;
+    Report(node.place, path,
+           file ? Shown(node, path) + " is Python code, which is never run here"
+                : Shown(node, path) + " is not one of the parts that are built in",
+           "the nearest is " + std::string(best));
+  }
+
+  void NotePart(const Part& part, const Node& node, const std::string& path) {
+    if (part.support != Support::kNotTrainable) return;
+    out_.not_trainable.push_back({.place = node.place, .key = path, .message = Shown(node, path)});
+  }
+
+  // What a value asks for beyond what is done. Notes of the keys within a section that is switched
+  // off are dropped.
+  void NoteSupport(const Key& key, const Value& value, const std::string& path, size_t ignored,
+                   size_t not_trainable) {
+    if (value.is_null()) return;
+    if (IsSwitchedOff(key, value)) {
+      out_.ignored.resize(ignored);
+      out_.not_trainable.resize(not_trainable);
+      return;
+    }
+    bool asks = key.support == Support::kIgnored || key.support == Support::kNotTrainable;
+    if (!asks || IsNeutral(key, value)) return;
+    Diagnostic note{.place = value.place, .key = path, .hint = std::string(key.instead)};
+    bool shown =
+        value.map() == nullptr && value.list() == nullptr && !value.expanded && !IsSecretKey(path);
+    note.message = shown ? value.text.substr(0, kShownText) : "";
+    (key.support == Support::kIgnored ? out_.ignored : out_.not_trainable).push_back(note);
+  }
+
+  static bool IsSwitchedOff(const Key& key, const Value& value) {
+    if (!key.section || key.section->enabled_by.empty()) return false;
+    const Value* given = value.Find(key.section->enabled_by);
+    const Key* declared = FindKey(*key.section, nullptr, key.section->enabled_by);
+    const Value fallback = FallbackOf(*declared);
+    const auto* on = std::get_if<bool>(given && !given->is_null() ? &given->data : &fallback.data);
+    return on && !*on;
+  }
+
+  static bool IsNeutral(const Key& key, const Value& value) {
+    if (value.list() && value.list()->empty()) return true;
+    if (value.map() && value.map()->empty()) return true;
+    if (!key.fallback.empty() && value.data == FallbackOf(key).data) return true;
+    for (std::string_view word : Split(key.neutral, ' ')) {
+      if (word.empty()) continue;
+      Key alone = key;
+      alone.fallback = word;
+      if (value.data == FallbackOf(alone).data) return true;
+    }
+    // Without a default, false asks for nothing.
+    const auto* flag = std::get_if<bool>(&value.data);
+    return flag && !*flag && key.fallback.empty() && key.neutral.empty();
+  }
+
+  const BindOptions& options_;
+  Binding& out_;
+};
+
+}  // namespace
+
+Binding Bind(const Section& section, const Node& node, const std::string& path,
+             const BindOptions& options) {
+  Binding out;
+  out.value = Binder(options, out).BindMap(section, node, path);
+  return out;
+}
+
+}  // namespace am::recipe

@@ -1,0 +1,150 @@
+#include "launcher/recipe/load.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+#include "launcher/recipe/bind.h"
+#include "launcher/recipe/document.h"
+#include "launcher/recipe/schema_sections.h"
+
+namespace am::recipe {
+namespace {
+
+std::optional<std::string> ReadText(const std::string& path, Diagnostics& out) {
+  std::error_code error;
+  auto status = std::filesystem::status(path, error);
+  std::string message;
+  if (status.type() == std::filesystem::file_type::not_found) {
+    message = "no such file";
+  } else if (status.type() == std::filesystem::file_type::directory) {
+    message = "is a directory, not a recipe";
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (message.empty() && !file) message = "cannot be read: permission denied";
+  if (!message.empty()) {
+    out.push_back(
+        {.place = {.file = path}, .message = message, .hint = "name the YAML file of a recipe"});
+    return std::nullopt;
+  }
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Keys of which one is needed whatever the rest says.
+void RequireSections(const Recipe& recipe, Diagnostics& out) {
+  auto require = [&](std::string_view key, const char* hint) {
+    if (!recipe.Has(key)) recipe.Error(out, key, "missing", hint);
+  };
+  require("model", "add model: {pretrained_model_name_or_path: …}");
+  require("dataset", "add dataset: {_target_: …make_squad_dataset, dataset_name: …}");
+  if (recipe.Has("model") && recipe.Part("model") == "from_pretrained") {
+    require("model.pretrained_model_name_or_path", "name a model directory or a hub id");
+  }
+  if (recipe.Has("model") && recipe.Part("model") == "from_config") {
+    require("model.config", "name a directory or hub id with a config.json");
+  }
+}
+
+// Rules between keys of one section, which need no cluster.
+void CheckKeysTogether(const Recipe& recipe, Diagnostics& out) {
+  if (recipe.Has("peft") && recipe.Part("peft") == "lora") {
+    bool targets = !recipe.Strings("peft.target_modules").empty();
+    bool excludes = !recipe.Strings("peft.exclude_modules").empty();
+    if (targets && excludes) {
+      recipe.Error(out, "peft.exclude_modules", "cannot be given together with target_modules",
+                   "keep one of the two");
+    }
+    if (recipe.Bool("peft.match_all_linear") && (targets || excludes)) {
+      recipe.Error(out, "peft.match_all_linear",
+                   "cannot be given together with target_modules or exclude_modules",
+                   "keep one of them");
+    }
+  }
+  if (recipe.Has("optimizer.betas")) {
+    std::vector<double> betas = recipe.Floats("optimizer.betas");
+    bool legal = betas.size() == 2;
+    for (double beta : betas) legal = legal && beta >= 0 && beta < 1;
+    if (!legal) {
+      recipe.Error(out, "optimizer.betas", "expected two numbers from 0 to below 1",
+                   "write [0.9, 0.999]");
+    }
+  }
+  if (recipe.Has("optimizer") && recipe.Part("optimizer") == "sgd" &&
+      recipe.Bool("optimizer.nesterov") &&
+      (recipe.Float("optimizer.momentum") <= 0 || recipe.Float("optimizer.dampening") != 0)) {
+    recipe.Error(out, "optimizer.nesterov", "needs momentum above 0 and dampening 0",
+                 "set optimizer.momentum, or nesterov: false");
+  }
+  if (recipe.Has("lr_scheduler") && recipe.String("lr_scheduler.lr_decay_style") == "WSD" &&
+      !recipe.Has("lr_scheduler.wsd_decay_steps")) {
+    recipe.Error(out, "lr_scheduler.lr_decay_style", "WSD needs wsd_decay_steps",
+                 "set lr_scheduler.wsd_decay_steps");
+  }
+}
+
+}  // namespace
+
+LoadResult LoadRecipe(const LoadOptions& options) {
+  LoadResult result;
+  Diagnostics& out = result.diagnostics;
+  auto finish = [&] {
+    if (options.strict) TurnWarningsIntoErrors(out);
+    if (HasErrors(out)) result.recipe.reset();
+    return std::move(result);
+  };
+  std::optional<std::string> text = options.text ? options.text : ReadText(options.path, out);
+  if (!text) return finish();
+  std::optional<Node> root = ParseDocument(*text, options.path, out);
+  if (!root) return finish();
+  if (root->IsPlainNull()) {
+    out.push_back({.place = {.file = options.path},
+                   .message = "the recipe is empty",
+                   .hint = "see configs/recipes for examples"});
+    return finish();
+  }
+  if (root->kind != Node::Kind::kMap) {
+    out.push_back({.place = root->place,
+                   .message = "a recipe is a map of sections",
+                   .hint = "begin with `recipe: TrainFinetuneRecipeForNextTokenPrediction`"});
+    return finish();
+  }
+  for (const Override& override : options.overrides) ApplyOverride(override, *root, out);
+
+  Binding bound =
+      Bind(kRecipeSchema, *root, "",
+           {.environment = options.environment, .unset_variable = options.unset_variable});
+  out.insert(out.end(), bound.diagnostics.begin(), bound.diagnostics.end());
+  Recipe recipe(options.path, std::move(bound.value));
+
+  const Value* kind_value = recipe.Find("recipe");
+  const Part* kind =
+      PartOf(kRecipeKindSection, kind_value && !kind_value->is_null() ? kind_value : nullptr);
+  bool trainable = kind && kind->support == Support::kHonoured;
+  auto add = [&](Diagnostic note, Severity severity, const char* what, const char* otherwise) {
+    note.severity = severity;
+    note.message += (note.message.empty() ? "" : " ") + std::string(what);
+    if (note.hint.empty()) note.hint = otherwise;
+    out.push_back(std::move(note));
+  };
+  for (const Diagnostic& note : bound.not_trainable) {
+    // Of another kind of recipe this is said once, at `recipe`.
+    if (!trainable && note.key != "recipe" && note.key != "recipe._target_") continue;
+    add(note, options.not_trainable, "is understood, but not trainable yet", "");
+  }
+  if (trainable) {
+    for (const Diagnostic& note : bound.ignored) {
+      add(note, Severity::kWarning, "is understood and ignored", "");
+    }
+    if (!HasErrors(out)) {
+      RequireSections(recipe, out);
+      CheckKeysTogether(recipe, out);
+    }
+  }
+  result.recipe = std::move(recipe);
+  return finish();
+}
+
+}  // namespace am::recipe

@@ -1,0 +1,104 @@
+#include "launcher/recipe/schema.h"
+
+namespace am::recipe {
+namespace {
+
+std::string_view LastComponent(std::string_view target) {
+  return target.substr(target.rfind('.') + 1);
+}
+
+bool Matches(std::string_view declared, std::string_view name) {
+  if (!declared.empty() && declared.back() == '*') {
+    return name.starts_with(declared.substr(0, declared.size() - 1));
+  }
+  return declared == name;
+}
+
+// `from_pretrained` and the like are methods: the class before them is meant.
+bool IsMethod(std::string_view component) {
+  return component == "from_pretrained" || component == "from_config" || component == "build";
+}
+
+}  // namespace
+
+std::vector<std::string_view> Split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    size_t at = text.find(separator);
+    parts.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+const Part* FindPart(const Section& section, std::string_view target) {
+  for (const Part& part : section.parts) {
+    if (part.name == target) return &part;
+    for (std::string_view known : Split(part.targets, ' ')) {
+      std::string_view last = LastComponent(known);
+      if (known == target || known == "*" || (last == target && !IsMethod(last))) return &part;
+      // Declared without a module: the class is meant wherever it lies.
+      if (known == last && LastComponent(target) == known) return &part;
+    }
+  }
+  return nullptr;
+}
+
+const Part* PartOf(const Section& section, const Value* value) {
+  if (section.parts.empty()) return nullptr;
+  if (value) {
+    if (const auto* target = std::get_if<std::string>(&value->data)) {
+      return FindPart(section, *target);
+    }
+    if (const Value* target = value->Find("_target_")) {
+      const auto* text = std::get_if<std::string>(&target->data);
+      return text ? FindPart(section, *text) : nullptr;
+    }
+  }
+  return section.default_part.empty() ? nullptr : FindPart(section, section.default_part);
+}
+
+const Key* FindKey(const Section& section, const Part* part, std::string_view name) {
+  if (part) {
+    for (const Key& key : part->keys) {
+      if (Matches(key.name, name)) return &key;
+    }
+  }
+  for (const Key& key : section.keys) {
+    if (Matches(key.name, name)) return &key;
+  }
+  return nullptr;
+}
+
+const Key* FindKey(const Value& root, std::string_view dotted) {
+  const Section* section = &kRecipeSchema;
+  const Value* value = &root;
+  const Key* key = nullptr;
+  for (std::string_view name : Split(dotted, '.')) {
+    if (!section) return nullptr;
+    key = FindKey(*section, PartOf(*section, value), name);
+    if (!key) return nullptr;
+    section = key->section;
+    value = value ? value->Find(name) : nullptr;
+  }
+  return key;
+}
+
+std::vector<std::string_view> KnownKeys(const Section& section, const Part* part) {
+  std::vector<std::string_view> names;
+  if (part) {
+    for (const Key& key : part->keys) names.push_back(key.name);
+  }
+  for (const Key& key : section.keys) names.push_back(key.name);
+  return names;
+}
+
+std::vector<std::string_view> ChoiceNames(const Key& key) {
+  std::vector<std::string_view> names;
+  for (std::string_view choice : Split(key.choices, ' ')) {
+    names.push_back(choice.substr(0, choice.find('=')));
+  }
+  return names;
+}
+
+}  // namespace am::recipe

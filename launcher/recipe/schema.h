@@ -1,0 +1,99 @@
+// The schema: what each key of a recipe is. One declaration a key, as data, and the only place that
+// knows it: the binder types and checks by it, Recipe takes defaults from it,
+// docs/recipe_reference.md is printed from it.
+//
+// A section is a map of keys. A section with parts is one whose `_target_` (a Python name) selects
+// a part that is built in here; the keys of the part are then added to the section's own.
+#pragma once
+
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/recipe/value.h"
+
+namespace am::recipe {
+
+enum class Type {
+  kBool,     // true, false and YAML 1.1's yes, no, on, off
+  kInt,      // decimal (1_000), 0x…; 1e3 where it is whole
+  kFloat,    // 1e-5 as well as 1.0e-5
+  kText,     // whatever stands there, `on` and `007` included
+  kDtype,    // bf16, bfloat16, torch.bfloat16, …; kept as "bfloat16"
+  kChoice,   // one of `choices`, in any case
+  kTexts,    // a list of texts, or one
+  kFloats,   // a list of numbers
+  kInts,     // a list of integers, or one
+  kFree,     // anything, typed by YAML 1.2's core schema plus floats without a dot
+  kSection,  // a map of `section`
+  kPart,     // a map of `section` with `_target_`, or the target alone as text
+};
+
+enum class Support {
+  kHonoured,
+  kNoEffect,      // accepted in silence: the results are the same either way
+  kIgnored,       // accepted with a warning: what it asks for is not done
+  kNotTrainable,  // understood (checked, planned for) but refused when the job is to run, unless
+                  // neutral
+};
+
+inline constexpr double kAny = std::numeric_limits<double>::infinity();
+
+struct Section;
+
+struct Key {
+  std::string_view name;  // a last `*` stands for any ending
+  Type type = Type::kText;
+  bool nullable = false;
+  std::string_view fallback = "";  // the default as YAML; empty: none
+  std::string_view choices = "";   // kChoice: "full=true=on selective off=false"
+  double least = -kAny;
+  double most = kAny;
+  std::string_view unit = "";
+  std::string_view means = "";
+  Support support = Support::kHonoured;
+  std::string_view neutral =
+      "";  // kNotTrainable, kIgnored: values, besides the default and null, that ask for nothing
+  std::string_view instead = "";  // kIgnored, kNotTrainable: what to do
+  const Section* section = nullptr;
+};
+
+struct Part {
+  std::string_view
+      targets;  // Python names, separated by blanks; their last component alone is accepted, too
+  std::string_view name;  // ours
+  Support support = Support::kHonoured;
+  std::span<const Key> keys = {};
+  bool open = false;  // unknown keys are accepted, as for Section
+};
+
+struct Section {
+  std::span<const Key> keys = {};
+  std::span<const Part> parts = {};
+  std::string_view default_part = "";
+  bool open = false;                 // unknown keys are free, unless they look like a known one
+  std::string_view enabled_by = "";  // the key that switches the section off, e.g. "enabled"
+};
+
+extern const Section kRecipeSchema;
+
+// The part that a target names, by its full path or by its last component; null where none is.
+const Part* FindPart(const Section& section, std::string_view target);
+// The part of a section's value: by `_target_`, else the default one; null where the target is
+// unknown or there are no parts.
+const Part* PartOf(const Section& section, const Value* value);
+// The declaration of a key of a section under a part; null where there is none.
+const Key* FindKey(const Section& section, const Part* part, std::string_view name);
+// The declaration of a dotted key, given what the recipe says about the targets on the way.
+const Key* FindKey(const Value& root, std::string_view dotted);
+// All names that a section knows under a part, for suggestions.
+std::vector<std::string_view> KnownKeys(const Section& section, const Part* part);
+
+// The names of a choice, without their aliases: "full", "selective", "off".
+std::vector<std::string_view> ChoiceNames(const Key& key);
+
+std::vector<std::string_view> Split(std::string_view text, char separator);
+
+}  // namespace am::recipe
