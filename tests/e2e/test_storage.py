@@ -1,10 +1,14 @@
 """A file system that refuses: the disk is full, the folder belongs to somebody else."""
 import os
+import pathlib
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 from support.product import wait_until
+
+NOBODY = 65534
 
 
 @pytest.fixture
@@ -39,28 +43,36 @@ def test_a_full_disk_is_named_and_the_last_complete_checkpoint_survives(product,
 
 
 @pytest.fixture
-def as_nobody(product):
-    """The words before a command that run it as an unprivileged user, and what that user needs to see made readable."""
+def unprivileged(product):
+    """(words before a command, environment) that run it as a user who owns nothing, with model and data where that user can read."""
     if os.geteuid() != 0:
-        return []
+        yield [], {}
+        return
     if shutil.which("setpriv") is None:
-        pytest.skip("setpriv is absent: root may write everywhere")
-    prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
-    needed = product.bin_dir / "amctl"
-    if subprocess.run([*prefix, needed, "version"], capture_output=True).returncode != 0:
-        pytest.skip(f"an unprivileged user cannot run {needed}")
-    if subprocess.run([*prefix, "test", "-r", product.model / "config.json"]).returncode != 0:
-        pytest.skip(f"an unprivileged user cannot read {product.model}")
-    return prefix
+        pytest.skip("setpriv is absent, and root may write everywhere")
+    prefix = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
+    if subprocess.run([*prefix, product.bin_dir / "amctl", "version"], capture_output=True).returncode != 0:
+        pytest.skip(f"an unprivileged user cannot run {product.bin_dir / 'amctl'}")
+    public = pathlib.Path(tempfile.mkdtemp(prefix="amctl-test-"))
+    public.chmod(0o755)
+    for name in ("model", "data"):
+        setattr(product, name, shutil.copytree(getattr(product, name), public / name))
+    product.folder = public
+    (public / "state").mkdir()
+    os.chown(public / "state", NOBODY, NOBODY)
+    yield prefix, {"XDG_RUNTIME_DIR": "", "HOME": str(public / "state"), "TMPDIR": str(public / "state")}
+    shutil.rmtree(public)
 
 
-def test_a_checkpoint_folder_without_permission_is_refused_before_training(product, as_nobody):
+def test_a_checkpoint_folder_without_permission_is_refused_before_training(product, unprivileged):
+    prefix, environment = unprivileged
     locked = product.folder / "locked"
-    locked.mkdir(mode=0o755 if os.geteuid() == 0 else 0o555)
+    locked.mkdir(mode=0o555)
     recipe = product.recipe(checkpoint={"checkpoint_dir": str(locked / "checkpoints")})
-    result = product.amctl("run", recipe, prefix=as_nobody, env={"XDG_STATE_HOME": "", "XDG_RUNTIME_DIR": "", "HOME": "/nonexistent"})
+    recipe.chmod(0o644)
+    result = product.amctl("run", recipe, prefix=prefix, env=environment)
     assert result.status == 2, result
-    assert "checkpoint" in result.err and str(locked) in result.err and "ermission denied" in result.err, result
+    assert str(locked) in result.err and "ermission denied" in result.err, result
     assert not result.out.startswith("step"), "no step was trained in vain"
 
 
