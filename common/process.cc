@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <signal.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -122,7 +121,7 @@ absl::StatusOr<Child> Fork(const SpawnRequest& request) {
     errno = error;
     return failed("cannot execute");
   }
-  Child child{.pid = pid, .pidfd = UniqueFd(pidfd_open(pid, 0))};
+  Child child{.pid = pid, .pidfd = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)))};
   if (!child.pidfd.valid()) {
     auto status = failed("cannot watch");
     kill(-pid, SIGKILL);
@@ -230,7 +229,7 @@ std::optional<ExitState> Reap(pid_t pid) { return ReapId(P_PID, static_cast<id_t
 void KillGroup(const Child& child, int signal) {
   // Through the pidfd the process itself, never a stranger with its number; the group while the
   // leader is not reaped.
-  pidfd_send_signal(child.pidfd.get(), signal, nullptr, 0);
+  syscall(SYS_pidfd_send_signal, child.pidfd.get(), signal, nullptr, 0);
   kill(-child.pid, signal);
 }
 

@@ -139,7 +139,10 @@ class AgentService::Impl final : public v1::AgentService::CallbackService {
     server_ = builder.BuildAndStart();
   }
 
-  ~Impl() override {
+  ~Impl() override { Shutdown(); }
+
+  void Shutdown() {
+    if (std::exchange(closed_, true)) return;
     server_->Shutdown(std::chrono::system_clock::now());
     server_->Wait();
   }
@@ -190,11 +193,14 @@ class AgentService::Impl final : public v1::AgentService::CallbackService {
   Callbacks callbacks_;
   std::unique_ptr<grpc::Server> server_;
   std::shared_ptr<Session> agent_;  // on the loop
+  bool closed_ = false;
 };
 
 AgentService::AgentService(EventLoop& loop, Callbacks callbacks)
     : impl_(std::make_unique<Impl>(loop, std::move(callbacks))) {}
 AgentService::~AgentService() = default;
+
+void AgentService::Close() { impl_->Shutdown(); }
 
 void AgentService::Adopt(UniqueFd connection) { impl_->Adopt(std::move(connection)); }
 

@@ -27,7 +27,11 @@ class AgentService final : public Backend {
   };
 
   AgentService(EventLoop& loop, Callbacks callbacks);
-  ~AgentService() override;  // closes the streams and waits for gRPC to be done with them
+  ~AgentService() override;
+
+  // Ends the streams and waits for gRPC to be done with them; what was posted of them is void after
+  // it.
+  void Close();
 
   // A connection that was accepted for it (UnixListener).
   void Adopt(UniqueFd connection);

@@ -1,0 +1,158 @@
+// amctl run: from the words on the command line to a job that runs. Reads top to bottom.
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/exit_status.h"
+#include "common/file.h"
+#include "common/random.h"
+#include "launcher/cli/command.h"
+#include "launcher/cli/run_job.h"
+#include "launcher/cli/run_words.h"
+#include "launcher/plan/machine.h"
+#include "launcher/plan/plan.h"
+#include "launcher/recipe/load.h"
+#include "worker/agent/rank_program.h"
+#include "worker/rank_io/make_rank_spec.h"
+
+namespace am::cli {
+namespace {
+
+// What a recipe and its words come to: the job, and what the screen needs to know.
+struct Prepared {
+  controller::JobSpec job;
+  int64_t total_steps = 0;  // 0: not known yet
+  std::string checkpoint_dir;
+};
+
+std::optional<std::string> EnvironmentVariable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+int CoresOfThisProcess() {
+  cpu_set_t cores;
+  return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+}
+
+// The recipe becomes a plan, the plan what the ranks are told. All that can be said against it is
+// in `diagnostics`.
+std::optional<Prepared> Prepare(const RunWords& words, recipe::LoadResult loaded,
+                                const plan::Cluster& cluster, recipe::Diagnostics& diagnostics) {
+  auto add = [&](recipe::Diagnostics more) {
+    if (words.strict) recipe::TurnWarningsIntoErrors(more);
+    diagnostics.insert(diagnostics.end(), more.begin(), more.end());
+  };
+  add(std::move(loaded.diagnostics));
+  if (!loaded.recipe || recipe::HasErrors(diagnostics)) return std::nullopt;
+  const recipe::Recipe& recipe = *loaded.recipe;
+
+  plan::PlanResult planned = plan::MakePlan(
+      recipe, cluster, {.nodes = words.nodes, .ranks_per_node = words.nproc_per_node});
+  add(std::move(planned.diagnostics));
+  if (!planned.plan || recipe::HasErrors(diagnostics)) return std::nullopt;
+
+  Prepared prepared;
+  prepared.job.id = "am-" + RandomBase32(10);
+  prepared.job.world_size = static_cast<int>(planned.plan->ranks.size());
+  prepared.job.restart = {
+      .max_restarts = static_cast<int>(recipe.Int("restart.max_restarts")),
+      .no_progress_limit = static_cast<int>(recipe.Int("restart.no_progress_limit")),
+      .grace =
+          std::chrono::milliseconds(static_cast<int64_t>(recipe.Float("restart.grace_s") * 1000))};
+  RankSpecResult made = MakeRankSpec(recipe, *planned.plan,
+                                     {.job = prepared.job.id,
+                                      .fresh = words.fresh,
+                                      .cores = CoresOfThisProcess(),
+                                      .environment = EnvironmentVariable});
+  add(std::move(made.diagnostics));
+  if (!made.spec || recipe::HasErrors(diagnostics)) return std::nullopt;
+  prepared.job.rank_spec_json = ToJson(*made.spec).dump();
+  prepared.total_steps = made.spec->schedule.max_steps.value_or(0);
+  prepared.checkpoint_dir = made.spec->checkpoint.dir;
+  return prepared;
+}
+
+std::string StateDir(const RunWords& words) {
+  if (!words.state_dir.empty()) return words.state_dir;
+  std::string state = Getenv("XDG_STATE_HOME");
+  if (!state.empty()) return state + "/amctl";
+  std::string home = Getenv("HOME");
+  return home.empty() ? absl::StrCat("/tmp/amctl-", geteuid()) : home + "/.local/state/amctl";
+}
+
+int TerminalWidth() {
+  winsize size{};
+  bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col - 1 : 79;
+}
+
+int Fail(CommandContext& context, absl::string_view message) {
+  context.err << "amctl run: " << message << '\n';
+  return kExitUsage;
+}
+
+}  // namespace
+
+int RunRun(CommandContext& context) {
+  StopSignals signals;  // before any thread
+  absl::StatusOr<RunWords> words = ParseRunWords(context.args);
+  if (!words.ok()) {
+    return Fail(context, absl::StrCat(words.status().message(), " (amctl help run)"));
+  }
+  if (words->nodes != 1) {
+    return Fail(context, "--nodes: this command runs on this machine alone; use --nodes 1");
+  }
+  auto overrides = recipe::ParseOverrides(words->overrides);
+  if (!overrides.ok()) return Fail(context, overrides.status().message());
+  auto cluster = plan::FindCluster(words->cluster, plan::ProbeMachine);
+  if (!cluster.ok()) return Fail(context, cluster.status().message());
+
+  recipe::Diagnostics diagnostics;
+  std::optional<Prepared> prepared =
+      Prepare(*words,
+              recipe::LoadRecipe({.path = words->recipe,
+                                  .overrides = *overrides,
+                                  .strict = words->strict,
+                                  .environment = EnvironmentVariable,
+                                  .unset_variable = recipe::Severity::kError,
+                                  .not_trainable = recipe::Severity::kError}),
+              *cluster, diagnostics);
+  bool terminal = &context.out == &std::cout && isatty(STDOUT_FILENO) && isatty(STDERR_FILENO);
+  context.err << recipe::RenderText(diagnostics, {.color = terminal && Getenv("NO_COLOR").empty()})
+              << std::flush;
+  if (!prepared) return kExitUsage;
+
+  RunJobOptions options{.state_dir = StateDir(*words),
+                        .runtime_dir = Getenv("XDG_RUNTIME_DIR"),
+                        .cores = CoresOfThisProcess(),
+                        .live_width = TerminalWidth()};
+  if (!Getenv("TMPDIR").empty()) options.temporary_dir = Getenv("TMPDIR");
+  for (char** entry = environ; *entry != nullptr; ++entry) options.environment.emplace_back(*entry);
+  auto program = agent::FindRankProgram();
+  if (!program.ok()) return Fail(context, program.status().message());
+  options.rank_program = *program;
+  std::string logs = options.state_dir + "/jobs/" + prepared->job.id;
+  if (absl::Status status = MakeDirectories(logs, 0700); !status.ok()) {
+    return Fail(context, absl::StrCat(status.message(), "; choose another with --state-dir"));
+  }
+
+  ProgressOutput output(
+      context.out, context.err,
+      {.live = terminal, .lines_are_in = prepared->checkpoint_dir + "/training.jsonl"});
+  output.Message(absl::StrCat("amctl: job ", prepared->job.id, ", ", prepared->job.world_size,
+                              prepared->job.world_size == 1 ? " rank" : " ranks", ", logs in ",
+                              logs));
+  return RunJob(std::move(prepared->job), options, signals, Progress(prepared->total_steps),
+                output);
+}
+
+}  // namespace am::cli
