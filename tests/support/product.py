@@ -174,10 +174,10 @@ class Product:
     def lora(self, **more):
         return {"_target_": "nemo_automodel.components._peft.lora.PeftConfig", "target_modules": "*_proj", "dim": 4, "alpha": 16, **more}
 
-    def train(self, name="recipe", ranks=1, arguments=(), seconds=300, **sections):
+    def train(self, name="recipe", ranks=1, arguments=(), seconds=300, env=None, **sections):
         """Runs a recipe to its end and expects success."""
         path = self.recipe(name, **sections)
-        result = self.amctl("run", path, "--nproc-per-node", ranks, *arguments, seconds=seconds)
+        result = self.amctl("run", path, "--nproc-per-node", ranks, *arguments, seconds=seconds, env=env)
         assert result.status == 0, result
         return result
 
