@@ -12,12 +12,6 @@
 namespace am::engine {
 namespace {
 
-struct Moments {
-  at::Tensor exp_avg;
-  at::Tensor exp_avg_sq;
-  at::Tensor max_exp_avg_sq;  // amsgrad alone
-};
-
 at::ScalarType MomentDtype(const std::string& key, const std::string& name) {
   if (name == "float32") return at::kFloat;
   if (name == "bfloat16") return at::kBFloat16;
@@ -26,31 +20,7 @@ at::ScalarType MomentDtype(const std::string& key, const std::string& name) {
                   "'; use float32, bfloat16 or float16");
 }
 
-// The same arithmetic in plain operators, for tensors that are not on the CPU.
-void StepByOperators(const OptimizerSlot& slot, const Moments& moments, const AdamScalars& s) {
-  const bool widen = slot.master.scalar_type() != at::kFloat;
-  at::Tensor weight = widen ? slot.master.to(at::kFloat) : slot.master;
-  at::Tensor g = slot.grad.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
-  g.mul_(s.grad_scale);
-  if (s.l2 != 0) g.add_(weight, s.l2);
-  if (s.keep != 1) weight.mul_(s.keep);
-  at::Tensor m = moments.exp_avg.to(at::kFloat);
-  m.lerp_(g, s.beta1_rest);
-  at::Tensor v = moments.exp_avg_sq.to(at::kFloat);
-  v.mul_(s.beta2).addcmul_(g, g, s.beta2_rest);
-  at::Tensor second = v;
-  if (moments.max_exp_avg_sq.defined()) {
-    second = at::maximum(moments.max_exp_avg_sq.to(at::kFloat), v);
-    moments.max_exp_avg_sq.copy_(second);
-  }
-  weight.addcdiv_(m, second.sqrt().div_(s.bias2_sqrt).add_(s.eps), -s.step_size);
-  if (!m.is_same(moments.exp_avg)) moments.exp_avg.copy_(m);
-  if (!v.is_same(moments.exp_avg_sq)) moments.exp_avg_sq.copy_(v);
-  if (widen) slot.master.copy_(weight);
-  if (slot.compute.defined()) slot.compute.copy_(weight);
-}
-
-void StepBlock(const OptimizerSlot& slot, const Moments& moments, int64_t begin, int64_t end,
+void StepBlock(const OptimizerSlot& slot, const AdamMoments& moments, int64_t begin, int64_t end,
                const AdamScalars& scalars) {
   const int64_t n = end - begin;
   FloatBlock weight(slot.master, begin, n);
@@ -101,7 +71,7 @@ class Adam : public Optimizer {
       if (slots[i].master.is_cpu()) {
         on_cpu = true;
       } else if (slots[i].grad.defined()) {
-        StepByOperators(slots[i], moments_[i], scalars[i]);
+        AdamByOperators(slots[i], moments_[i], scalars[i]);
       }
     }
     if (!on_cpu) return;
@@ -148,11 +118,34 @@ class Adam : public Optimizer {
   OptimizerSpec spec_;
   bool decoupled_;
   std::vector<std::string> names_;
-  std::vector<Moments> moments_;
+  std::vector<AdamMoments> moments_;
   int64_t steps_taken_ = 0;
 };
 
 }  // namespace
+
+void AdamByOperators(const OptimizerSlot& slot, const AdamMoments& moments, const AdamScalars& s) {
+  const bool widen = slot.master.scalar_type() != at::kFloat;
+  at::Tensor weight = widen ? slot.master.to(at::kFloat) : slot.master;
+  at::Tensor g = slot.grad.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+  g.mul_(s.grad_scale);
+  if (s.l2 != 0) g.add_(weight, s.l2);
+  if (s.keep != 1) weight.mul_(s.keep);
+  at::Tensor m = moments.exp_avg.to(at::kFloat);
+  m.lerp_(g, s.beta1_rest);
+  at::Tensor v = moments.exp_avg_sq.to(at::kFloat);
+  v.mul_(s.beta2).addcmul_(g, g, s.beta2_rest);
+  at::Tensor second = v;
+  if (moments.max_exp_avg_sq.defined()) {
+    second = at::maximum(moments.max_exp_avg_sq.to(at::kFloat), v);
+    moments.max_exp_avg_sq.copy_(second);
+  }
+  weight.addcdiv_(m, second.sqrt().div_(s.bias2_sqrt).add_(s.eps), -s.step_size);
+  if (!m.is_same(moments.exp_avg)) moments.exp_avg.copy_(m);
+  if (!v.is_same(moments.exp_avg_sq)) moments.exp_avg_sq.copy_(v);
+  if (widen) slot.master.copy_(weight);
+  if (slot.compute.defined()) slot.compute.copy_(weight);
+}
 
 std::unique_ptr<Optimizer> MakeAdam(const OptimizerSpec& spec, bool decoupled_weight_decay,
                                     const std::vector<OptimizerSlot>& slots) {

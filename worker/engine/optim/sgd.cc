@@ -9,27 +9,6 @@
 namespace am::engine {
 namespace {
 
-// The same arithmetic in plain operators, for tensors that are not on the CPU. `buffer` may be
-// undefined.
-void StepByOperators(const OptimizerSlot& slot, const at::Tensor& buffer, const SgdScalars& s) {
-  const bool widen = slot.master.scalar_type() != at::kFloat;
-  at::Tensor weight = widen ? slot.master.to(at::kFloat) : slot.master;
-  at::Tensor g = slot.grad.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
-  g.mul_(s.grad_scale);
-  if (s.l2 != 0) g.add_(weight, s.l2);
-  if (buffer.defined()) {
-    if (s.first) {
-      buffer.copy_(g);
-    } else {
-      buffer.mul_(s.momentum).add_(g, s.gradient_share);
-    }
-    g = s.nesterov ? g.add(buffer, s.momentum) : buffer;
-  }
-  weight.add_(g, -s.lr);
-  if (widen) slot.master.copy_(weight);
-  if (slot.compute.defined()) slot.compute.copy_(weight);
-}
-
 class Sgd : public Optimizer {
  public:
   Sgd(const OptimizerSpec& spec, const std::vector<OptimizerSlot>& slots) : spec_(spec) {
@@ -59,7 +38,7 @@ class Sgd : public Optimizer {
       if (slots[i].master.is_cpu()) {
         on_cpu = true;
       } else if (slots[i].grad.defined()) {
-        StepByOperators(slots[i], buffers_[i], scalars[i]);
+        SgdByOperators(slots[i], buffers_[i], scalars[i]);
       }
     }
     ++steps_taken_;
@@ -112,6 +91,25 @@ class Sgd : public Optimizer {
 };
 
 }  // namespace
+
+void SgdByOperators(const OptimizerSlot& slot, const at::Tensor& buffer, const SgdScalars& s) {
+  const bool widen = slot.master.scalar_type() != at::kFloat;
+  at::Tensor weight = widen ? slot.master.to(at::kFloat) : slot.master;
+  at::Tensor g = slot.grad.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+  g.mul_(s.grad_scale);
+  if (s.l2 != 0) g.add_(weight, s.l2);
+  if (buffer.defined()) {
+    if (s.first) {
+      buffer.copy_(g);
+    } else {
+      buffer.mul_(s.momentum).add_(g, s.gradient_share);
+    }
+    g = s.nesterov ? g.add(buffer, s.momentum) : buffer;
+  }
+  weight.add_(g, -s.lr);
+  if (widen) slot.master.copy_(weight);
+  if (slot.compute.defined()) slot.compute.copy_(weight);
+}
 
 std::unique_ptr<Optimizer> MakeSgd(const OptimizerSpec& spec,
                                    const std::vector<OptimizerSlot>& slots) {
