@@ -1,6 +1,7 @@
 #include "launcher/recipe/bind.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "launcher/recipe/scalar.h"
 #include "launcher/recipe/secret.h"
@@ -31,8 +32,9 @@ class Binder {
     }
     Map& map = std::get<Map>(value.data);
     const Part* part = nullptr;
-    bool known_part = true;
-    if (!section.parts.empty()) {
+    bool implied = options_.implied_parts && !node.Find("_target_");
+    bool known_part = section.parts.empty() || !implied;
+    if (!section.parts.empty() && known_part) {
       const NodeEntry* target = node.Find("_target_");
       bool given = target && target->value.kind == Node::Kind::kScalar;
       part = FindPart(section, given ? std::string_view(target->value.text) : section.default_part);
@@ -48,7 +50,10 @@ class Binder {
       std::string key_path = Join(path, entry.key);
       if (const Key* key = FindKey(section, part, entry.key)) {
         size_t ignored = out_.ignored.size(), not_trainable = out_.not_trainable.size();
+        bool outer = std::exchange(unused_, unused_ || key->support == Support::kIgnored ||
+                                                key->support == Support::kNoEffect);
         map.push_back({entry.key, entry.place, BindKey(*key, entry.value, key_path)});
+        unused_ = outer;
         NoteSupport(*key, map.back().value, key_path, ignored, not_trainable);
       } else if (open && !LooksKnown(section, part, entry.key, known_part)) {
         map.push_back({entry.key, entry.place, BindFree(entry.value, key_path)});
@@ -153,6 +158,7 @@ class Binder {
     Expansion expansion = Expand(node.text, options_.environment);
     value.expanded = expansion.used;
     if (!expansion.unset) return expansion.text;
+    if (unused_) return std::nullopt;
     Report(node.place, path, "the environment variable " + *expansion.unset + " is not set",
            "export it, or write a default: ${" + *expansion.unset + ",default}",
            options_.unset_variable);
@@ -318,6 +324,7 @@ class Binder {
 
   const BindOptions& options_;
   Binding& out_;
+  bool unused_ = false;  // within a key that has no effect: its variables need not be set
 };
 
 }  // namespace

@@ -16,6 +16,9 @@ namespace am::recipe {
 struct BindOptions {
   const Environment& environment;
   Severity unset_variable = Severity::kWarning;
+  // A section whose part is not named is open: so in recipes of a kind that is not trained here,
+  // whose parts are implied.
+  bool implied_parts = false;
 };
 
 struct Binding {

@@ -3,7 +3,9 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "launcher/recipe/bind.h"
 #include "launcher/recipe/document.h"
@@ -85,6 +87,22 @@ void CheckKeysTogether(const Recipe& recipe, Diagnostics& out) {
   }
 }
 
+// The kind of the recipe; where it is not named, by the sections that only one kind has.
+const Part* KindOf(const Node& root) {
+  const NodeEntry* given = root.Find("recipe");
+  if (given && !given->value.IsPlainNull()) {
+    const NodeEntry* target = given->value.Find("_target_");
+    return FindPart(kRecipeKindSection, target ? target->value.text : given->value.text);
+  }
+  constexpr std::pair<std::string_view, std::string_view> kMarks[] = {
+      {"flow_matching", "diffusion"}, {"inference", "diffusion"}, {"vae", "diffusion"},
+      {"recipe_args", "draft"},       {"datasets", "draft"},      {"processor", "multimodal"}};
+  for (auto [section, kind] : kMarks) {
+    if (root.Find(section)) return FindPart(kRecipeKindSection, kind);
+  }
+  return FindPart(kRecipeKindSection, kRecipeKindSection.default_part);
+}
+
 }  // namespace
 
 LoadResult LoadRecipe(const LoadOptions& options) {
@@ -113,30 +131,34 @@ LoadResult LoadRecipe(const LoadOptions& options) {
   }
   for (const Override& override : options.overrides) ApplyOverride(override, *root, out);
 
-  Binding bound =
-      Bind(kRecipeSchema, *root, "",
-           {.environment = options.environment, .unset_variable = options.unset_variable});
+  const Part* kind = KindOf(*root);
+  bool trainable = kind && kind->support == Support::kHonoured;
+  Binding bound = Bind(kRecipeSchema, *root, "",
+                       {.environment = options.environment,
+                        .unset_variable = options.unset_variable,
+                        .implied_parts = kind && !trainable});
   out.insert(out.end(), bound.diagnostics.begin(), bound.diagnostics.end());
   Recipe recipe(options.path, std::move(bound.value));
-
-  const Value* kind_value = recipe.Find("recipe");
-  const Part* kind =
-      PartOf(kRecipeKindSection, kind_value && !kind_value->is_null() ? kind_value : nullptr);
-  bool trainable = kind && kind->support == Support::kHonoured;
-  auto add = [&](Diagnostic note, Severity severity, const char* what, const char* otherwise) {
+  if (kind && !recipe.Has("recipe")) {
+    recipe.Report(out, trainable ? Severity::kWarning : options.not_trainable, "recipe",
+                  "missing; the sections are those of the kind " + std::string(kind->name) +
+                      (trainable ? "" : ", which is understood, but not trainable yet"),
+                  "add recipe: TrainFinetuneRecipeForNextTokenPrediction");
+  }
+  auto add = [&](Diagnostic note, Severity severity, const char* what) {
     note.severity = severity;
-    note.message += (note.message.empty() ? "" : " ") + std::string(what);
-    if (note.hint.empty()) note.hint = otherwise;
+    if (!note.message.empty()) note.message += " ";
+    note.message += what;
     out.push_back(std::move(note));
   };
   for (const Diagnostic& note : bound.not_trainable) {
     // Of another kind of recipe this is said once, at `recipe`.
     if (!trainable && note.key != "recipe" && note.key != "recipe._target_") continue;
-    add(note, options.not_trainable, "is understood, but not trainable yet", "");
+    add(note, options.not_trainable, "is understood, but not trainable yet");
   }
   if (trainable) {
     for (const Diagnostic& note : bound.ignored) {
-      add(note, Severity::kWarning, "is understood and ignored", "");
+      add(note, Severity::kWarning, "is understood and ignored");
     }
     if (!HasErrors(out)) {
       RequireSections(recipe, out);

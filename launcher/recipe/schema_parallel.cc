@@ -241,8 +241,28 @@ constexpr Key kDistributedKeys[] = {
     {.name = "_convert_", .type = kFree, .support = kNoEffect},
 };
 
+// The diffusion recipes' name for the same degrees.
+constexpr Key kFsdpKeys[] = {
+    {.name = "dp_size",
+     .type = kInt,
+     .nullable = true,
+     .unit = "ranks",
+     .means = "as distributed.dp_size"},
+    {.name = "dp_replicate_size",
+     .type = kInt,
+     .nullable = true,
+     .fallback = "1",
+     .unit = "ranks",
+     .means = "as distributed.dp_replicate_size"},
+    Degree("tp_size", "as distributed.tp_size"),
+    Degree("cp_size", "as distributed.cp_size"),
+    Degree("pp_size", "as distributed.pp_size"),
+    Degree("ep_size", "as distributed.ep_size"),
+};
+
 }  // namespace
 
+const Section kFsdpSection = {.keys = kFsdpKeys, .open = true};
 const Section kDistributedSection = {.keys = kDistributedKeys};
 
 }  // namespace am::recipe

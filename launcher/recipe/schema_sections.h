@@ -14,7 +14,8 @@ extern const Section kClipGradNormSection;
 extern const Section kRngSection;
 extern const Section kCheckpointSection;
 extern const Section kDistributedSection;  // schema_parallel.cc
-extern const Section kModelSection;        // schema_model.cc
+extern const Section kFsdpSection;
+extern const Section kModelSection;  // schema_model.cc
 extern const Section kPeftSection;
 extern const Section kQuantizationSection;
 extern const Section kDatasetSection;  // schema_data.cc
