@@ -1,0 +1,443 @@
+// Oniguruma (Ruby syntax) to PCRE2 10.42, for what tokenizers use.
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/error.h"
+#include "worker/text/regex.h"
+#include "worker/text/utf8.h"
+
+namespace am::text {
+namespace {
+
+// Inside of a class. PCRE2's \s has U+180E and its \w (before 10.43) lacks marks and connectors;
+// Oniguruma follows Unicode.
+constexpr std::string_view kSpace =
+    R"(\x09-\x0d\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
+constexpr std::string_view kWord =
+    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
+constexpr std::string_view kHex = "0-9A-Fa-f";
+constexpr std::string_view kAnyCharacter = R"([\x{0}-\x{10ffff}])";
+
+// One set of code points: what stands between the brackets, or an expression that takes exactly one
+// character.
+struct Set {
+  std::string items;
+  bool negated = false;
+  std::string expression;  // not empty: a set that one pair of brackets cannot say
+
+  std::string Text() const {
+    if (!expression.empty()) return expression;
+    if (items.empty()) return negated ? std::string(kAnyCharacter) : "(?!)";
+    return (negated ? "[^" : "[") + items + "]";
+  }
+};
+
+Set Union(const Set& a, const Set& b) {
+  if (a.expression.empty() && a.items.empty() && !a.negated) return b;
+  if (b.expression.empty() && b.items.empty() && !b.negated) return a;
+  if (a.expression.empty() && b.expression.empty() && !a.negated && !b.negated)
+    return {a.items + b.items};
+  return {"", false, "(?:" + a.Text() + "|" + b.Text() + ")"};
+}
+
+Set Intersection(const Set& a, const Set& b) {
+  return {"", false, "(?:(?=" + a.Text() + ")" + b.Text() + ")"};
+}
+
+Set Negation(const Set& a) {
+  if (a.expression.empty()) return {a.items, !a.negated};
+  return {"", false, "(?:(?!" + a.Text() + ")" + std::string(kAnyCharacter) + ")"};
+}
+
+std::string Canonical(
+    std::string_view name) {  // Oniguruma ignores case, space, '-' and '_' in property names
+  std::string out;
+  for (const char c : name) {
+    if (c != ' ' && c != '-' && c != '_')
+      out.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
+  }
+  return out;
+}
+
+constexpr std::pair<std::string_view, std::string_view> kCategories[] = {
+    {"letter", "L"},
+    {"casedletter", "L&"},
+    {"lc", "L&"},
+    {"uppercaseletter", "Lu"},
+    {"lowercaseletter", "Ll"},
+    {"titlecaseletter", "Lt"},
+    {"modifierletter", "Lm"},
+    {"otherletter", "Lo"},
+    {"mark", "M"},
+    {"combiningmark", "M"},
+    {"nonspacingmark", "Mn"},
+    {"spacingmark", "Mc"},
+    {"enclosingmark", "Me"},
+    {"number", "N"},
+    {"decimalnumber", "Nd"},
+    {"letternumber", "Nl"},
+    {"othernumber", "No"},
+    {"punctuation", "P"},
+    {"connectorpunctuation", "Pc"},
+    {"dashpunctuation", "Pd"},
+    {"openpunctuation", "Ps"},
+    {"closepunctuation", "Pe"},
+    {"initialpunctuation", "Pi"},
+    {"finalpunctuation", "Pf"},
+    {"otherpunctuation", "Po"},
+    {"symbol", "S"},
+    {"mathsymbol", "Sm"},
+    {"currencysymbol", "Sc"},
+    {"modifiersymbol", "Sk"},
+    {"othersymbol", "So"},
+    {"separator", "Z"},
+    {"spaceseparator", "Zs"},
+    {"lineseparator", "Zl"},
+    {"paragraphseparator", "Zp"},
+    {"other", "C"},
+    {"control", "Cc"},
+    {"format", "Cf"},
+    {"surrogate", "Cs"},
+    {"privateuse", "Co"},
+    {"unassigned", "Cn"}};
+
+// POSIX brackets and their \p{} twins, over Unicode.
+std::optional<std::string> PosixItems(const std::string& name) {
+  if (name == "alnum") return R"(\p{L}\p{M}\p{Nd}\p{Nl}\x{24b6}-\x{24e9})";
+  if (name == "alpha" || name == "alphabetic") return R"(\p{L}\p{Nl}\p{Mn}\p{Mc}\x{24b6}-\x{24e9})";
+  if (name == "ascii") return R"(\x00-\x7f)";
+  if (name == "blank") return R"(\x09\p{Zs})";
+  if (name == "cntrl") return R"(\p{Cc}\p{Cf}\p{Cn}\p{Co})";
+  if (name == "digit") return R"(\p{Nd})";
+  if (name == "lower" || name == "lowercase")
+    return R"(\p{Ll}\x{aa}\x{ba}\x{2b0}-\x{2b8}\x{2c0}\x{2c1}\x{2170}-\x{217f}\x{24d0}-\x{24e9})";
+  if (name == "upper" || name == "uppercase") return R"(\p{Lu}\x{2160}-\x{216f}\x{24b6}-\x{24cf})";
+  if (name == "punct") return R"(\p{P}$+<=>^`|~)";
+  if (name == "space" || name == "whitespace") return std::string(kSpace);
+  if (name == "word") return std::string(kWord);
+  if (name == "xdigit") return std::string(kHex);
+  if (name == "any") return R"(\x{0}-\x{10ffff})";
+  return std::nullopt;
+}
+
+class Rewriter {
+ public:
+  explicit Rewriter(std::string_view pattern) : in_(pattern) {}
+
+  std::string Run() {
+    while (at_ < in_.size()) Element();
+    return std::move(out_);
+  }
+
+ private:
+  [[noreturn]] void Fail(const std::string& what) const {
+    throw UserError("the pattern `" + std::string(in_) + "`: " + what + " at offset " +
+                    std::to_string(at_));
+  }
+  bool Looking(std::string_view text) const { return in_.substr(at_, text.size()) == text; }
+  void Atom(const std::string& text) {
+    atom_ = out_.size();
+    out_ += text;
+  }
+
+  void Element() {
+    const char c = in_[at_];
+    if (c == '\\') return Escape();
+    if (c == '[') return Atom(ReadClass(0).Text());
+    if (c == '(') return Group();
+    if (c == ')') {
+      ++at_;
+      out_ += ')';
+      if (!groups_.empty()) {
+        atom_ = groups_.back();
+        groups_.pop_back();
+      }
+      return;
+    }
+    if (c == '{') return Interval();
+    if (c == '*' || c == '+' || c == '?' || c == '|' || c == '^' || c == '$') {
+      ++at_;
+      out_ += c;
+      return;
+    }
+    const size_t begin = at_;
+    NextCodePoint(in_, at_);
+    Atom(std::string(in_.substr(begin, at_ - begin)));
+  }
+
+  // Ruby's (?m) is PCRE2's (?s); ^ and $ are multi-line already.
+  void Group() {
+    groups_.push_back(out_.size());
+    out_ += in_[at_++];
+    if (!Looking("?")) return;
+    out_ += in_[at_++];
+    if (Looking("#")) {  // a comment
+      const size_t end = in_.find(')', at_);
+      if (end == std::string_view::npos) Fail("a comment without end");
+      out_.resize(groups_.back());
+      groups_.pop_back();
+      at_ = end + 1;
+      return;
+    }
+    if (Looking("<") || Looking("P") || Looking("'")) return;
+    const size_t flags = at_;
+    while (at_ < in_.size() &&
+           (in_[at_] == '-' || std::islower(static_cast<unsigned char>(in_[at_]))))
+      ++at_;
+    for (const char f : in_.substr(flags, at_ - flags)) {
+      if (f != 'i' && f != 'm' && f != 'x' && f != '-') Fail("an option that is not understood");
+      out_ += f == 'm' ? 's' : f;
+    }
+    if (at_ < in_.size() &&
+        in_[at_] == ')') {  // (?i) holds to the end of the group: nothing to repeat
+      out_ += in_[at_++];
+      groups_.pop_back();
+    }
+  }
+
+  // {,n} is {0,n}, and {n,m}+ is not possessive but a repetition of a repetition.
+  void Interval() {
+    const size_t close = in_.find('}', at_);
+    const std::string_view body =
+        close == std::string_view::npos ? "" : in_.substr(at_ + 1, close - at_ - 1);
+    const bool interval = !body.empty() && body != "," &&
+                          std::count(body.begin(), body.end(), ',') <= 1 &&
+                          body.find_first_not_of("0123456789,") == std::string_view::npos;
+    if (!interval) {
+      ++at_;
+      return Atom("\\{");
+    }
+    at_ = close + 1;
+    const std::string text = "{" + std::string(body[0] == ',' ? "0" : "") + std::string(body) + "}";
+    if (at_ < in_.size() && in_[at_] == '+') {
+      out_.insert(atom_, "(?:");
+      out_ += text + ")";
+    } else {
+      out_ += text;
+    }
+  }
+
+  void Escape() {
+    if (at_ + 1 >= in_.size()) Fail("a backslash at the end");
+    if (const std::optional<Set> set = ReadSetEscape()) return Atom(set->Text());
+    const char c = in_[at_ + 1];
+    switch (c) {
+      case 'b':
+      case 'B': {
+        const std::string w = "[" + std::string(kWord) + "]";
+        const bool edge = c == 'b';
+        at_ += 2;
+        return Atom("(?:(?<=" + w + ")" + (edge ? "(?!" : "(?=") + w + ")|(?<!" + w + ")" +
+                    (edge ? "(?=" : "(?!") + w + "))");
+      }
+      case 'O':
+        at_ += 2;
+        return Atom(std::string(kAnyCharacter));
+      case 'N':
+        at_ += 2;
+        return Atom("[^\\n]");
+      default:
+        return Atom(ReadCharacterEscape());
+    }
+  }
+
+  // \s \S \w \W \d \D \h \H \p{..} \P{..} at the reader, consumed; nothing where another escape
+  // stands.
+  std::optional<Set> ReadSetEscape() {
+    const char c = in_[at_ + 1];
+    std::string_view items;
+    switch (c) {
+      case 's':
+      case 'S':
+        items = kSpace;
+        break;
+      case 'w':
+      case 'W':
+        items = kWord;
+        break;
+      case 'd':
+      case 'D':
+        items = R"(\p{Nd})";
+        break;
+      case 'h':
+      case 'H':
+        items = kHex;
+        break;
+      case 'p':
+      case 'P':
+        return ReadProperty();
+      default:
+        return std::nullopt;
+    }
+    at_ += 2;
+    return Set{std::string(items), c >= 'A' && c <= 'Z'};
+  }
+
+  Set ReadProperty() {
+    bool negated = in_[at_ + 1] == 'P';
+    at_ += 2;
+    std::string_view name;
+    if (Looking("{")) {
+      const size_t end = in_.find('}', at_);
+      if (end == std::string_view::npos) Fail("a property without '}'");
+      name = in_.substr(at_ + 1, end - at_ - 1);
+      at_ = end + 1;
+      if (!name.empty() && name[0] == '^') {
+        negated = !negated;
+        name.remove_prefix(1);
+      }
+    } else {
+      name = in_.substr(at_, 1);
+      at_ += 1;
+    }
+    if (name.empty()) Fail("a property without a name");
+    for (const char c : name) {
+      if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '-' && c != ' ' &&
+          c != '&' && c != '=') {
+        Fail("a property name that is not understood");
+      }
+    }
+    const std::string canonical = Canonical(name);
+    if (std::optional<std::string> items = PosixItems(canonical))
+      return {*std::move(items), negated};
+    const auto* known = std::find_if(std::begin(kCategories), std::end(kCategories),
+                                     [&](const auto& entry) { return entry.first == canonical; });
+    std::string property;
+    if (known != std::end(kCategories)) {
+      property = known->second;
+    } else if (canonical.size() <= 2) {
+      property = canonical;
+      property[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(property[0])));
+    } else {
+      const size_t equals = canonical.find('=');  // a script; PCRE2 would add the script extensions
+      property = "sc:" + (equals == std::string::npos ? canonical : canonical.substr(equals + 1));
+    }
+    return {(negated ? "\\P{" : "\\p{") + property + "}"};
+  }
+
+  // Any other escape as one literal or assertion in PCRE2's spelling, consumed.
+  std::string ReadCharacterEscape() {
+    const char c = in_[at_ + 1];
+    if (c == 'v') {
+      at_ += 2;
+      return "\\x0b";
+    }
+    if (c == 'u') {
+      const std::string_view digits = in_.substr(at_ + 2, 4);
+      if (digits.size() != 4) Fail("\\u without four digits");
+      at_ += 6;
+      return "\\x{" + std::string(digits) + "}";
+    }
+    if (c == 'x' && in_.substr(at_ + 2, 1) == "{") {
+      const size_t end = in_.find('}', at_);
+      if (end == std::string_view::npos) Fail("\\x{ without '}'");
+      const std::string text(in_.substr(at_, end + 1 - at_));
+      at_ = end + 1;
+      return text;
+    }
+    if (c == 'x') {
+      size_t end = at_ + 2;
+      while (end < in_.size() && end < at_ + 4 &&
+             std::isxdigit(static_cast<unsigned char>(in_[end])))
+        ++end;
+      const std::string text(in_.substr(at_, end - at_));
+      at_ = end;
+      return text;
+    }
+    size_t end = at_ + 1;
+    NextCodePoint(in_, end);
+    const std::string text(in_.substr(at_, end - at_));
+    at_ = end;
+    return static_cast<unsigned char>(c) < 0x80 ? text : text.substr(1);
+  }
+
+  // A class at the reader, from '[' to its ']', with nested classes and &&.
+  Set ReadClass(int depth) {
+    if (depth > 20) Fail("classes nested too deep");
+    ++at_;
+    const bool negated = Looking("^");
+    if (negated) ++at_;
+    std::optional<Set> left;  // what stood before the last &&
+    Set current;
+    bool first = true;
+    for (;; first = false) {
+      if (at_ >= in_.size()) Fail("a class without ']'");
+      if (in_[at_] == ']' && !first) {
+        ++at_;
+        break;
+      }
+      if (Looking("&&")) {
+        at_ += 2;
+        left = left ? Intersection(*left, current) : current;
+        current = Set();
+        continue;
+      }
+      if (Looking("[:")) {
+        const size_t end = in_.find(":]", at_);
+        if (end != std::string_view::npos) {
+          std::string_view name = in_.substr(at_ + 2, end - at_ - 2);
+          const bool not_in = !name.empty() && name[0] == '^';
+          if (not_in) name.remove_prefix(1);
+          std::optional<std::string> items = PosixItems(std::string(name));
+          if (!items) Fail("an unknown class [:" + std::string(name) + ":]");
+          at_ = end + 2;
+          current = Union(current, Set{*std::move(items), not_in});
+          continue;
+        }
+      }
+      if (in_[at_] == '[') {
+        current = Union(current, ReadClass(depth + 1));
+        continue;
+      }
+      if (in_[at_] == '\\') {
+        if (at_ + 1 >= in_.size()) Fail("a class without ']'");
+        if (const std::optional<Set> set = ReadSetEscape()) {
+          current = Union(current, *set);
+          continue;
+        }
+      }
+      std::string item = ReadClassCharacter();
+      // A range, unless the '-' is the last of the class.
+      if (Looking("-") && at_ + 1 < in_.size() && in_[at_ + 1] != ']' && in_[at_ + 1] != '[' &&
+          !Looking("-&&")) {
+        ++at_;
+        item += "-" + ReadClassCharacter();
+      }
+      current = Union(current, Set{std::move(item)});
+    }
+    if (left) current = Intersection(*left, current);
+    return negated ? Negation(current) : current;
+  }
+
+  std::string ReadClassCharacter() {
+    if (in_[at_] == '\\') {
+      if (at_ + 1 >= in_.size()) Fail("a class without ']'");
+      if (in_[at_ + 1] == 'b') {
+        at_ += 2;
+        return "\\x08";
+      }
+      return ReadCharacterEscape();
+    }
+    const size_t begin = at_;
+    NextCodePoint(in_, at_);
+    const std::string text(in_.substr(begin, at_ - begin));
+    const bool special = text == "[" || text == "]" || text == "^" || text == "-";
+    return special ? "\\" + text : text;
+  }
+
+  std::string_view in_;
+  size_t at_ = 0;
+  std::string out_;
+  size_t atom_ = 0;  // where the last atom begins in out_
+  std::vector<size_t> groups_;
+};
+
+}  // namespace
+
+std::string RewriteOniguruma(std::string_view pattern) { return Rewriter(pattern).Run(); }
+
+}  // namespace am::text
