@@ -46,9 +46,9 @@ Error Failure(const std::string& path, const std::string& what, int error,
   std::string text = path + ": cannot " + what + ": " + std::strerror(error);
   if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
     if (needed_bytes > 0) text += "; " + HumanBytes(needed_bytes) + " needed";
-    text += ", " + HumanBytes(FreeBytes(path)) +
-            " free; make room or choose another checkpoint.checkpoint_dir";
-    if (error == EFBIG) text += " (a file size limit: ulimit -f)";
+    text += error == EFBIG ? std::string("; raise the limit on file sizes (ulimit -f)")
+                           : ", " + HumanBytes(FreeBytes(path)) +
+                                 " free; make room or choose another checkpoint.checkpoint_dir";
   } else if (error == EACCES || error == EPERM || error == EROFS) {
     text += "; make it writable for this user or choose another checkpoint.checkpoint_dir";
   }
@@ -154,9 +154,8 @@ void DurableFile::Write(const void* data, size_t size) {
     }
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) {
-      throw Failure(
-          path_, "write", errno,
-          std::max<int64_t>(expected_bytes_ - written_bytes_, static_cast<int64_t>(size)));
+      throw Failure(path_, "write", errno,
+                    std::max(expected_bytes_, written_bytes_ + static_cast<int64_t>(size)));
     }
     hasher_->Add(next, static_cast<size_t>(count));
     next += count;
@@ -284,11 +283,11 @@ int64_t FreeBytes(const std::string& path) {
 }
 
 std::string HumanBytes(int64_t bytes) {
-  static constexpr const char* kUnits[] = {"kB", "MB", "GB", "TB", "PB"};
+  static constexpr const char* kUnits[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
   if (bytes < 1000) return std::to_string(bytes) + " bytes";
   double value = static_cast<double>(bytes) / 1000;
   int unit = 0;
-  while (value >= 999.95 && unit < 4) {
+  while (value >= 999.95 && unit < 5) {
     value /= 1000;
     ++unit;
   }
