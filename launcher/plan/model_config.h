@@ -50,8 +50,8 @@ using Environment = std::function<std::optional<std::string>(const std::string& 
 std::string HuggingFaceCache(const Environment& environment);
 
 enum class HubKind { kModel, kDataset };
-// The absolute directory of `name`: itself where it exists (relative to `base`), else the cached
-// snapshot of the hub id. NotFound says where it looked.
+// The snapshot of a hub id in the cache: the one of `main`, or the only one. NotFound says where it
+// looked.
 absl::StatusOr<std::string> FindHubDirectory(HubKind kind, const std::string& name,
                                              const std::string& cache);
 

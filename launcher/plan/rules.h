@@ -1,0 +1,29 @@
+// Rules between a layout, a batch and a model: what can be laid out at all. Each refusal has its
+// arithmetic and its cure.
+#pragma once
+
+#include <optional>
+
+#include "launcher/plan/batch.h"
+#include "launcher/plan/model_config.h"
+#include "launcher/plan/parallel_dims.h"
+#include "launcher/recipe/recipe.h"
+
+namespace am::plan {
+
+// Heads that tp cannot divide; experts without a mixture of experts.
+void CheckModel(const recipe::Recipe& recipe, const ModelConfig& model, recipe::Diagnostics& out);
+
+struct PipelineStages {
+  int virtual_stages = 1;  // a rank
+  int64_t micro_batch_size = 1;
+  int64_t micro_batches = 1;  // a local batch
+};
+
+// How the pipeline is cut. Nothing without a pipeline, or with an error in `out`.
+std::optional<PipelineStages> CutPipeline(const recipe::Recipe& recipe, const ParallelDims& dims,
+                                          const Batch& batch,
+                                          const std::optional<ModelConfig>& model,
+                                          recipe::Diagnostics& out);
+
+}  // namespace am::plan
