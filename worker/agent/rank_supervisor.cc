@@ -130,8 +130,10 @@ void RankSupervisor::Close(Stream& stream) {
 void RankSupervisor::OnEventLine(std::string_view line, size_t cut_bytes) {
   std::optional<RankEvent> event = ParseRankEvent(line);
   if (cut_bytes > 0 || !event) {
-    LogWarning(absl::StrCat("rank ", rank(), " wrote a line of ", line.size() + cut_bytes,
-                            " bytes that is no event of this version; dropped"));
+    if (!std::exchange(warned_of_events_, true)) {
+      LogWarning(absl::StrCat("rank ", rank(), " wrote a line of ", line.size() + cut_bytes,
+                              " bytes that is no event of this version; such lines are dropped"));
+    }
     return;
   }
   callbacks_.on_event(*event, line);

@@ -81,6 +81,7 @@ class RankSupervisor {
   Child child_;
   EventLoop::WatchId exit_watch_ = 0;
   bool running_ = false;
+  bool warned_of_events_ = false;
   std::string killed_because_;
 };
 

@@ -83,7 +83,7 @@ std::string TakeString(json& object, const char* key) {
 
 int64_t Integer(const json& fields, const char* key) {
   auto it = fields.find(key);
-  return it != fields.end() && it->is_number() ? it->get<int64_t>() : 0;
+  return it != fields.end() && it->is_number_integer() ? it->get<int64_t>() : 0;
 }
 
 // JSON has no NaN: nlohmann writes it as null, and a loss that is null reads "nan" again.
