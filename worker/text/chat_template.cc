@@ -7,13 +7,14 @@
 #include "worker/text/jinja_ast.h"
 #include "worker/text/jinja_evaluator.h"
 #include "worker/text/jinja_lexer.h"
+#include "worker/text/jinja_unicode.h"
 #include "worker/text/utf8.h"
 
 namespace am::text {
 namespace {
 
 // About a second of work; a conversation of a million tokens needs a hundredth of it.
-constexpr uint64_t kMaxWork = 20'000'000;
+constexpr uint64_t kMaxWork = 10'000'000;
 
 Error At(int line, const std::string& what) {
   return UserError("chat template:" + std::to_string(line) + ": " + what);
@@ -64,9 +65,10 @@ Rendered ChatTemplate::Render(const RenderRequest& request) const {
   } catch (const jinja::Failure& failure) {
     throw At(evaluator.line(), failure.what());
   }
-  for (const auto& [begin, end] : evaluator.generation_spans()) {
-    rendered.generation_spans.emplace_back(std::min(begin, rendered.text.size()),
-                                           std::min(end, rendered.text.size()));
+  for (const auto& [offset, code_points] : evaluator.generations()) {
+    const size_t begin = std::min(offset, rendered.text.size());
+    const std::string_view rest = std::string_view(rendered.text).substr(begin);
+    rendered.generation_spans.emplace_back(begin, begin + jinja::OffsetOf(rest, code_points));
   }
   return rendered;
 }

@@ -303,7 +303,7 @@ void Evaluator::RunCall(const Stmt& stmt, const ScopePtr& scope) {
 void Evaluator::RunGeneration(const Stmt& stmt, const ScopePtr& scope) {
   const std::string text = Capture(stmt.blocks[0], Child(scope));
   // transformers counts from what the whole template has put out so far, wherever the block stands.
-  generation_spans_.emplace_back(root_.size(), root_.size() + text.size());
+  generations_.emplace_back(root_.size(), CountCodePoints(text));
   *out_ += text;
 }
 

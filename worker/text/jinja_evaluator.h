@@ -37,7 +37,8 @@ class Evaluator {
   void SetVariable(const std::string& name, Value value) { globals_[name] = std::move(value); }
   std::string Run();  // throws Failure; line() then tells where
   int line() const { return line_; }
-  std::vector<std::pair<size_t, size_t>>& generation_spans() { return generation_spans_; }
+  // Of each {% generation %} block: where it begins in bytes, and how many code points it wrote.
+  const std::vector<std::pair<size_t, int64_t>>& generations() const { return generations_; }
 
  private:
   friend class Macro;
@@ -79,7 +80,7 @@ class Evaluator {
   std::unordered_map<std::string, Value> globals_;
   TextBuilder root_;
   TextBuilder* out_ = &root_;
-  std::vector<std::pair<size_t, size_t>> generation_spans_;
+  std::vector<std::pair<size_t, int64_t>> generations_;
   int line_ = 1;
   int depth_ = 0;
 };
