@@ -22,14 +22,14 @@ std::string ByteToken(int byte) {
 }  // namespace
 
 void MergeTable::Reserve(size_t merges) {
-  slots_.assign(std::bit_ceil(merges * 2 + 16), Slot{});
+  slots_.assign(std::bit_ceil(merges * 8 / 5 + 16), Slot{});
   mask_ = slots_.size() - 1;
 }
 
 void MergeTable::Insert(int32_t left, int32_t right, Merge merge) {
-  if ((size_ + 1) * 2 > slots_.size()) {
+  if ((size_ + 1) * 3 > slots_.size() * 2) {
     std::vector<Slot> old = std::move(slots_);
-    Reserve(size_ * 2);
+    Reserve(size_ * 2 + 8);
     for (const Slot& slot : old) {
       if (slot.key == kEmpty) continue;
       size_t at = Hash(slot.key) & mask_;
@@ -62,8 +62,11 @@ BpeModel::BpeModel(Vocabulary vocabulary, MergeTable merges, BpeOptions options)
 size_t BpeModel::FirstWord(std::string_view text) const {
   if (!options_.cut_at_metaspace) return text.size();
   size_t at = 0;
-  while (text.substr(at, 3) == kMetaspace) at += 3;
-  return std::min(text.find(kMetaspace, at), text.size());
+  do {
+    while (text.substr(at, 3) == kMetaspace) at += 3;
+    at = std::min(text.find(kMetaspace, at), text.size());
+  } while (at < text.size() && options_.no_cut_after[static_cast<unsigned char>(text[at - 1])]);
+  return at;
 }
 
 void BpeModel::Encode(std::string_view word, std::vector<int32_t>& ids) const {

@@ -20,6 +20,9 @@ class MergeTable {
   static constexpr uint32_t kNone = 0xFFFFFFFF;
 
   void Reserve(size_t merges);
+  void Prefetch(int32_t left, int32_t right) const {
+    if (!slots_.empty()) __builtin_prefetch(&slots_[Hash(Key(left, right)) & mask_]);
+  }
   void Insert(int32_t left, int32_t right, Merge merge);  // the last merge given for a pair holds
   Merge Find(int32_t left, int32_t right) const {
     if (slots_.empty()) return {};
@@ -59,8 +62,10 @@ struct BpeOptions {
   std::string continuing_subword_prefix;
   std::string end_of_word_suffix;
   bool byte_level = false;  // words come as bytes, tokens are spelled in GPT-2's alphabet
-  bool cut_at_metaspace =
-      false;  // no merge joins something and a following U+2581: words may be cut there
+  // Where no pre-tokenizer cuts, words are cut before a run of U+2581, which no merge may join with what stands before;
+  // those few that do are told by the last byte of their left side.
+  bool cut_at_metaspace = false;
+  std::array<bool, 256> no_cut_after{};
 };
 
 class BpeModel : public Model {

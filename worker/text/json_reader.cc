@@ -132,6 +132,11 @@ std::string_view JsonReader::String() {
   return ReadString();
 }
 
+std::string_view JsonReader::KeptString(std::deque<std::string>& store) {
+  const std::string_view view = String();
+  return view.data() == scratch_.data() ? std::string_view(store.emplace_back(view)) : view;
+}
+
 std::string_view JsonReader::ReadString() {
   size_t begin = ++at_;
   bool escaped = false;

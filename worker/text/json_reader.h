@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 
@@ -33,6 +34,8 @@ class JsonReader {
   void BeginArray();
   bool NextElement();         // false: the array ended
   std::string_view String();  // lives until the next string is read
+  // The same, for as long as the document and `store` live.
+  std::string_view KeptString(std::deque<std::string>& store);
   int64_t Int();
   double Double();
   bool Bool();

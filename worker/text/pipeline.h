@@ -14,6 +14,8 @@
 
 namespace am::text {
 
+class JsonReader;
+
 struct Pipeline {
   AddedTokens added;
   Normalizer normalizer;
@@ -32,8 +34,8 @@ struct SentencePieceFacts {  // what a tokenizer_config.json may leave to the mo
 Pipeline LoadSentencePiece(std::string_view bytes, const std::string& file,
                            SentencePieceFacts& facts);
 
-// A tokenizer.json's `added_tokens` entry or a value of tokenizer_config.json's
+// An entry of tokenizer.json's `added_tokens`, a value of tokenizer_config.json's
 // `added_tokens_decoder`.
-AddedToken ParseAddedToken(const nlohmann::json& object);
+AddedToken ReadAddedToken(JsonReader& json);
 
 }  // namespace am::text

@@ -250,7 +250,10 @@ std::unique_ptr<const Model> BuildBpe(const ModelProto& model, Vocabulary vocabu
   scores.erase(std::unique(scores.begin(), scores.end()), scores.end());
   MergeTable merges;
   merges.Reserve(model.pieces.size() * 2);
-  bool joins_before_metaspace = false;
+  BpeOptions options{.unk_id = static_cast<int32_t>(model.unk_id),
+                     .fuse_unk = true,
+                     .byte_fallback = model.byte_fallback,
+                     .cut_at_metaspace = vocabulary.Find(kMetaspace).has_value()};
   for (size_t id = 0; id < model.pieces.size(); ++id) {
     const Piece& piece = model.pieces[id];
     if (!IsPiece(piece)) continue;
@@ -266,16 +269,13 @@ std::unique_ptr<const Model> BuildBpe(const ModelProto& model, Vocabulary vocabu
       if (left_id && right_id && IsPiece(model.pieces[*left_id]) &&
           IsPiece(model.pieces[*right_id])) {
         merges.Insert(*left_id, *right_id, {rank, static_cast<int32_t>(id)});
-        joins_before_metaspace |= right.starts_with(kMetaspace) && !left.ends_with(kMetaspace);
+        if (right.starts_with(kMetaspace) && !left.ends_with(kMetaspace)) {
+          options.no_cut_after[static_cast<unsigned char>(left.back())] = true;
+        }
       }
       NextCodePoint(text, at);
     }
   }
-  BpeOptions options{
-      .unk_id = static_cast<int32_t>(model.unk_id),
-      .fuse_unk = true,
-      .byte_fallback = model.byte_fallback,
-      .cut_at_metaspace = !joins_before_metaspace && vocabulary.Find(kMetaspace).has_value()};
   return std::make_unique<BpeModel>(std::move(vocabulary), std::move(merges), std::move(options));
 }
 

@@ -5,11 +5,12 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "common/error.h"
-#include "worker/text/json_fields.h"
+#include "worker/text/json_reader.h"
 #include "worker/text/pipeline.h"
 #include "worker/text/utf8.h"
 
@@ -21,17 +22,28 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kNamedTokens[] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                         "pad_token", "cls_token", "mask_token"};
 
-std::optional<Json> ReadJson(const std::string& path) {
+// The values of a file that has one object. Those of `heavy` are left to `read_heavy`, because they
+// are long.
+std::optional<Json> ReadJson(const std::string& path, std::string_view heavy = "",
+                             const std::function<void(JsonReader&)>& read_heavy = nullptr) {
   const std::optional<std::string> text = ReadFileIfThere(path);
   if (!text) return std::nullopt;
-  try {
-    Json json = Json::parse(*text);
-    if (!json.is_object())
-      throw UserError(path + ": error: expected an object, found " + json.type_name());
-    return json;
-  } catch (const nlohmann::json::exception& error) {
-    throw UserError(path + ": error: not JSON: " + error.what());
+  if (const auto bad = FindInvalidUtf8(*text))
+    throw UserError(path + ": error: not UTF-8 at byte " + std::to_string(*bad));
+  JsonReader reader(*text, path);
+  Json json = Json::object();
+  std::string_view view;
+  reader.BeginObject();
+  while (reader.NextKey(view)) {
+    const std::string key(view);
+    if (key == heavy) {
+      read_heavy(reader);
+    } else {
+      json[key] = Json::parse(reader.Skip());
+    }
   }
+  reader.End();
+  return json;
 }
 
 bool IsNamed(const std::string& key) {
@@ -41,12 +53,14 @@ bool IsNamed(const std::string& key) {
 
 // "text" or {"content": "text", ...}; nothing for null and for other things that some configs put
 // there.
-std::optional<AddedToken> TokenOf(const Json& value, bool special) {
+std::optional<AddedToken> TokenOf(const Json& value) {
   if (value.is_string())
     return AddedToken{.content = value.get<std::string>(), .normalized = false, .special = true};
   if (!value.is_object() || !value.contains("content")) return std::nullopt;
-  AddedToken token = ParseAddedToken(nlohmann::json(value));
-  token.special |= special;
+  const std::string text = value.dump();
+  JsonReader reader(text, "a token");
+  AddedToken token = ReadAddedToken(reader);
+  token.special = true;
   return token;
 }
 
@@ -56,10 +70,12 @@ class Reader {
 
   void Read() {
     const std::string path = dir_ + "/tokenizer_config.json";
-    Json json = ReadJson(path).value_or(Json::object());
-    const bool decoder_given = json.contains("added_tokens_decoder");
+    bool decoder_given = false;
+    Json json = ReadJson(path, "added_tokens_decoder", [&](JsonReader& reader) {
+                  decoder_given = true;
+                  ReadDecoder(reader);
+                }).value_or(Json::object());
     try {
-      if (decoder_given) ReadDecoder(json["added_tokens_decoder"]);
       if (!decoder_given) MergeSpecialTokensMap(json);
       ReadTokens(json);
       if (!decoder_given) ReadAddedTokensFile();
@@ -75,17 +91,16 @@ class Reader {
   }
 
  private:
-  void ReadDecoder(const Json& decoder) {
-    if (!decoder.is_object())
-      throw UserError(std::string("added_tokens_decoder: expected an object, found ") +
-                      decoder.type_name());
-    for (const auto& [key, value] : decoder.items()) {
+  void ReadDecoder(JsonReader& reader) {
+    reader.BeginObject();
+    std::string_view key;
+    while (reader.NextKey(key)) {
       int64_t id = -1;
       const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
       if (error != std::errc() || end != key.data() + key.size()) {
-        throw UserError("added_tokens_decoder: `" + key + "` is not a token id");
+        reader.Fail("added_tokens_decoder: `" + std::string(key) + "` is not a token id");
       }
-      config_.added_tokens[id] = ParseAddedToken(nlohmann::json(value));
+      config_.added_tokens[id] = ReadAddedToken(reader);
     }
   }
 
@@ -98,7 +113,7 @@ class Reader {
   // Standard names first, then the model's own *_token keys and extra_special_tokens given by name.
   void ReadTokens(const Json& json) {
     const auto add = [&](const std::string& key, const Json& value) {
-      if (auto token = TokenOf(value, true)) config_.named.emplace_back(key, *std::move(token));
+      if (auto token = TokenOf(value)) config_.named.emplace_back(key, *std::move(token));
     };
     for (const char* key : kNamedTokens) {
       if (json.contains(key)) add(key, json[key]);
@@ -114,8 +129,7 @@ class Reader {
       for (const auto& [name, value] : json[key].items()) add(name, value);
     } else if (json[key].is_array()) {
       for (const Json& value : json[key]) {
-        if (auto token = TokenOf(value, true))
-          config_.extra_special_tokens.push_back(*std::move(token));
+        if (auto token = TokenOf(value)) config_.extra_special_tokens.push_back(*std::move(token));
       }
     }
   }

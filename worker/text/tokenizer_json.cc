@@ -1,6 +1,7 @@
 // Reads tokenizer.json. The vocabulary and the merges, which are nearly all of it, go through the
 // pull reader in one pass; the other sections are cut out as text and parsed by nlohmann::json.
-#include <limits>
+#include <array>
+#include <deque>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -115,49 +116,98 @@ ModelSection ReadModel(JsonReader& json, size_t document_bytes) {
 
 constexpr std::string_view kMetaspace = "\xE2\x96\x81";
 
+struct MergeText {
+  std::string_view left, right;
+};
+
 // Merges come as "left right" or as [left, right].
-MergeTable ReadMerges(const ModelSection& model, std::string_view document, const std::string& file,
-                      bool& joins_before_metaspace) {
-  JsonReader json(document, file, static_cast<size_t>(model.merges.data() - document.data()));
-  MergeTable table;
-  table.Reserve(model.merges.size() / 24);
-  const size_t prefix = model.continuing_subword_prefix.value_or("").size();
-  std::string left, right, joint;
+std::vector<MergeText> ReadMerges(JsonReader& json, size_t expected,
+                                  std::deque<std::string>& store) {
+  std::vector<MergeText> merges;
+  merges.reserve(expected);
   json.BeginArray();
-  for (uint32_t rank = 0; json.NextElement();) {
+  while (json.NextElement()) {
     if (json.Peek() == JsonReader::Kind::kArray) {
+      MergeText merge;
       json.BeginArray();
       if (!json.NextElement()) json.Fail("model.merges: expected [left, right]");
-      left = json.String();
+      merge.left = json.KeptString(store);
       if (!json.NextElement()) json.Fail("model.merges: expected [left, right]");
-      right = json.String();
+      merge.right = json.KeptString(store);
       if (json.NextElement()) json.Fail("model.merges: expected [left, right]");
-    } else {
-      const std::string_view line = json.String();
-      if (line.starts_with("#version")) continue;
-      const size_t space = line.find(' ');
-      if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) {
-        json.Fail("model.merges: merge " + std::to_string(rank) + " is `" + std::string(line) +
-                  "`; expected two tokens with a space");
+      merges.push_back(merge);
+      continue;
+    }
+    const std::string_view line = json.KeptString(store);
+    if (line.starts_with("#version")) continue;
+    const size_t space = line.find(' ');
+    if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) {
+      json.Fail("model.merges: merge " + std::to_string(merges.size()) + " is `" +
+                std::string(line) + "`; expected two tokens with a space");
+    }
+    merges.push_back({line.substr(0, space), line.substr(space + 1)});
+  }
+  return merges;
+}
+
+// Three searches in the vocabulary for each merge: done in batches, so that their cache misses
+// overlap.
+MergeTable ResolveMerges(const std::vector<MergeText>& merges, const Vocabulary& vocabulary,
+                         size_t prefix, const std::string& file,
+                         std::array<bool, 256>& no_cut_after) {
+  constexpr size_t kBatch = 32;
+  struct Search {
+    std::string joint;
+    uint64_t left, right, joint_hash;
+    int32_t left_id, right_id, joint_id;
+  };
+  std::array<Search, kBatch> batch;
+  MergeTable table;
+  table.Reserve(merges.size());
+  for (size_t begin = 0; begin < merges.size(); begin += kBatch) {
+    const size_t count = std::min(kBatch, merges.size() - begin);
+    for (size_t i = 0; i < count; ++i) {
+      const auto& [left, right] = merges[begin + i];
+      Search& search = batch[i];
+      search.joint = left;
+      if (right.size() >= prefix) search.joint += right.substr(prefix);
+      search.left = HashBytes(left);
+      search.right = HashBytes(right);
+      search.joint_hash = HashBytes(search.joint);
+      for (const uint64_t hash : {search.left, search.right, search.joint_hash})
+        vocabulary.PrefetchSlot(hash);
+    }
+    const auto each = [&](void (Vocabulary::*prefetch)(uint64_t) const) {
+      for (size_t i = 0; i < count; ++i) {
+        for (const uint64_t hash : {batch[i].left, batch[i].right, batch[i].joint_hash})
+          (vocabulary.*prefetch)(hash);
       }
-      left = line.substr(0, space);
-      right = line.substr(space + 1);
+    };
+    each(&Vocabulary::PrefetchEntry);
+    each(&Vocabulary::PrefetchText);
+    for (size_t i = 0; i < count; ++i) {
+      const auto& [left, right] = merges[begin + i];
+      Search& search = batch[i];
+      search.left_id = vocabulary.Find(left, search.left).value_or(-1);
+      search.right_id = vocabulary.Find(right, search.right).value_or(-1);
+      search.joint_id = vocabulary.Find(search.joint, search.joint_hash).value_or(-1);
+      if (search.left_id < 0 || search.right_id < 0 || search.joint_id < 0) {
+        const std::string_view missing = search.left_id < 0    ? left
+                                         : search.right_id < 0 ? right
+                                                               : search.joint;
+        throw UserError(file + ": error: model.merges: merge " + std::to_string(begin + i) +
+                        " joins `" + std::string(left) + "` and `" + std::string(right) +
+                        "`, but `" + std::string(missing) + "` is not in the vocabulary");
+      }
+      table.Prefetch(search.left_id, search.right_id);
+      if (right.starts_with(kMetaspace) && !left.empty() && !left.ends_with(kMetaspace)) {
+        no_cut_after[static_cast<unsigned char>(left.back())] = true;
+      }
     }
-    const auto left_id = model.vocabulary.Find(left);
-    const auto right_id = model.vocabulary.Find(right);
-    joint = left;
-    if (right.size() >= prefix) joint.append(right, prefix);
-    const auto id = model.vocabulary.Find(joint);
-    if (!left_id || !right_id || !id) {
-      json.Fail("model.merges: merge " + std::to_string(rank) + " joins `" + left + "` and `" +
-                right + "`, but `" +
-                (!left_id    ? left
-                 : !right_id ? right
-                             : joint) +
-                "` is not in the vocabulary");
+    for (size_t i = 0; i < count; ++i) {
+      table.Insert(batch[i].left_id, batch[i].right_id,
+                   {static_cast<uint32_t>(begin + i), batch[i].joint_id});
     }
-    joins_before_metaspace |= right.starts_with(kMetaspace) && !left.ends_with(kMetaspace);
-    table.Insert(*left_id, *right_id, {rank++, *id});
   }
   return table;
 }
@@ -189,8 +239,12 @@ std::unique_ptr<const Model> BuildModel(ModelSection model, bool byte_level,
   if (model.scored) fail("vocab: a " + model.type + " model needs an object of token and id");
   if (model.type == "BPE") {
     if (!model.merges_seen) fail("merges: missing");
-    bool joins_before_metaspace = false;
-    MergeTable merges = ReadMerges(model, document, file, joins_before_metaspace);
+    JsonReader json(document, file, static_cast<size_t>(model.merges.data() - document.data()));
+    std::deque<std::string> store;
+    std::array<bool, 256> no_cut_after{};
+    MergeTable merges =
+        ResolveMerges(ReadMerges(json, model.merges.size() / 16, store), model.vocabulary,
+                      model.continuing_subword_prefix.value_or("").size(), file, no_cut_after);
     BpeOptions options{.fuse_unk = model.fuse_unk,
                        .byte_fallback = model.byte_fallback,
                        .ignore_merges = model.ignore_merges,
@@ -201,10 +255,10 @@ std::unique_ptr<const Model> BuildModel(ModelSection model, bool byte_level,
       options.unk_id = model.vocabulary.Find(*model.unk_token);
       options.unk_missing = !options.unk_id;
     }
-    options.cut_at_metaspace = !joins_before_metaspace && !byte_level && !model.ignore_merges &&
-                               options.continuing_subword_prefix.empty() &&
-                               options.end_of_word_suffix.empty() &&
-                               model.vocabulary.Find(kMetaspace).has_value();
+    options.no_cut_after = no_cut_after;
+    options.cut_at_metaspace =
+        !byte_level && !model.ignore_merges && options.continuing_subword_prefix.empty() &&
+        options.end_of_word_suffix.empty() && model.vocabulary.Find(kMetaspace).has_value();
     return std::make_unique<BpeModel>(std::move(model.vocabulary), std::move(merges),
                                       std::move(options));
   }
@@ -235,50 +289,36 @@ auto InSection(const std::string& file, const char* name, std::string_view raw, 
   }
 }
 
-std::vector<AddedToken> ReadAddedTokens(JsonReader& json) {
-  std::vector<AddedToken> tokens;
-  if (json.TakeNull()) return tokens;
-  json.BeginArray();
-  while (json.NextElement()) {
-    AddedToken token;
-    bool content = false;
-    json.BeginObject();
-    std::string_view view;
-    while (json.NextKey(view)) {
-      const std::string key(view);
-      if (key == "content") {
-        token.content = json.String();
-        content = true;
-      } else if (key == "single_word") {
-        token.single_word = json.Bool();
-      } else if (key == "lstrip") {
-        token.lstrip = json.Bool();
-      } else if (key == "rstrip") {
-        token.rstrip = json.Bool();
-      } else if (key == "normalized") {
-        token.normalized = json.Bool();
-      } else if (key == "special") {
-        token.special = json.Bool();
-      } else {
-        json.Skip();
-      }
-    }
-    if (!content) json.Fail("added_tokens: an entry lacks its content");
-    tokens.push_back(std::move(token));
-  }
-  return tokens;
-}
-
 }  // namespace
 
-AddedToken ParseAddedToken(const nlohmann::json& object) {
-  const bool special = BoolField(object, "special", false);
-  return {.content = StringField(object, "content"),
-          .single_word = BoolField(object, "single_word", false),
-          .lstrip = BoolField(object, "lstrip", false),
-          .rstrip = BoolField(object, "rstrip", false),
-          .normalized = BoolField(object, "normalized", !special),
-          .special = special};
+AddedToken ReadAddedToken(JsonReader& json) {
+  AddedToken token;
+  bool content = false;
+  std::optional<bool> normalized;
+  json.BeginObject();
+  std::string_view view;
+  while (json.NextKey(view)) {
+    const std::string key(view);
+    if (key == "content") {
+      token.content = json.String();
+      content = true;
+    } else if (key == "single_word") {
+      token.single_word = json.Bool();
+    } else if (key == "lstrip") {
+      token.lstrip = json.Bool();
+    } else if (key == "rstrip") {
+      token.rstrip = json.Bool();
+    } else if (key == "normalized") {
+      normalized = json.Bool();
+    } else if (key == "special") {
+      token.special = json.Bool();
+    } else {
+      json.Skip();
+    }
+  }
+  if (!content) json.Fail("an added token lacks its content");
+  token.normalized = normalized.value_or(!token.special);
+  return token;
 }
 
 Pipeline LoadTokenizerJson(std::string_view text, const std::string& file) {
@@ -297,7 +337,9 @@ Pipeline LoadTokenizerJson(std::string_view text, const std::string& file) {
     if (key == "model") {
       model = ReadModel(json, text.size());
     } else if (key == "added_tokens") {
-      added = ReadAddedTokens(json);
+      if (json.TakeNull()) continue;
+      json.BeginArray();
+      while (json.NextElement()) added.push_back(ReadAddedToken(json));
     } else if (key == "normalizer") {
       normalizer = json.Skip();
     } else if (key == "pre_tokenizer") {

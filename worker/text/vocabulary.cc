@@ -8,7 +8,7 @@ void Vocabulary::Reserve(size_t tokens, size_t bytes) {
   entries_.reserve(tokens);
   arena_.reserve(bytes);
   entry_of_id_.reserve(tokens);
-  Grow(std::bit_ceil(tokens * 2 + 16));
+  Grow(std::bit_ceil(tokens * 3 / 2 + 16));
 }
 
 void Vocabulary::Grow(size_t slots) {
@@ -32,7 +32,8 @@ size_t Vocabulary::SlotOf(std::string_view token, uint64_t hash) const {
 }
 
 void Vocabulary::Insert(std::string_view token, int32_t id) {
-  if ((entries_.size() + 1) * 2 > slots_.size()) Grow(std::bit_ceil((entries_.size() + 8) * 4));
+  if ((entries_.size() + 1) * 10 > slots_.size() * 7)
+    Grow(std::bit_ceil((entries_.size() + 8) * 2));
   const uint64_t hash = HashBytes(token);
   Slot& slot = slots_[SlotOf(token, hash)];
   if (slot.entry_plus_one == 0) {
@@ -47,9 +48,9 @@ void Vocabulary::Insert(std::string_view token, int32_t id) {
   entry_of_id_[id] = slot.entry_plus_one;
 }
 
-std::optional<int32_t> Vocabulary::Find(std::string_view token) const {
+std::optional<int32_t> Vocabulary::Find(std::string_view token, uint64_t hash) const {
   if (slots_.empty()) return std::nullopt;
-  const Slot& slot = slots_[SlotOf(token, HashBytes(token))];
+  const Slot& slot = slots_[SlotOf(token, hash)];
   if (slot.entry_plus_one == 0) return std::nullopt;
   return entries_[slot.entry_plus_one - 1].id;
 }
