@@ -46,4 +46,7 @@ at::Tensor CrossEntropyInPlace(at::Tensor& logits, const at::Tensor& targets, do
 // table[ids[t]] += rows[t] for table [V, H] float32, rows [T, H], ids [T] int64; deterministic.
 void AddRows(at::Tensor& table, const at::Tensor& ids, const at::Tensor& rows);
 
+// destination += source, of the same shape; float32 += bfloat16 without a float32 copy of the source.
+void AddInto(at::Tensor& destination, const at::Tensor& source);
+
 }  // namespace am::engine::kernels

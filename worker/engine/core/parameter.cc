@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 
 #include "common/error.h"
+#include "worker/engine/core/kernels.h"
 
 namespace am::engine {
 namespace {
@@ -39,7 +40,7 @@ void Parameter::AddGrad(at::Tensor g) {
   if (first) {
     buffer.copy_(g);
   } else {
-    buffer.add_(g);
+    kernels::AddInto(buffer, g);
   }
 }
 
