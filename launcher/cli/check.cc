@@ -1,0 +1,88 @@
+#include "launcher/cli/check.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+
+#include "launcher/plan/machine.h"
+#include "launcher/recipe/load.h"
+#include "worker/rank_io/make_rank_spec.h"
+
+namespace am::cli {
+namespace {
+
+using recipe::Severity;
+
+std::optional<std::string> EnvironmentVariable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+// The model's numbers where its config.json is at hand; their absence is no fault of the recipe.
+std::optional<plan::ModelConfig> ModelIfKnown(const recipe::Recipe& recipe) {
+  for (const char* key :
+       {"model.pretrained_model_name_or_path", "model.config.pretrained_model_name_or_path",
+        "model.config.name_or_path", "model.config"}) {
+    const recipe::Value* value = recipe.Find(key);
+    const auto* name = value ? std::get_if<std::string>(&value->data) : nullptr;
+    if (!name) continue;
+    auto config = plan::ReadModelConfig(*name);
+    if (!config.ok()) {
+      auto cached = plan::FindHubDirectory(plan::HubKind::kModel, *name,
+                                           plan::HuggingFaceCache(EnvironmentVariable));
+      if (cached.ok()) config = plan::ReadModelConfig(*cached);
+    }
+    if (config.ok()) return *config;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Checked Check(const std::string& path, const CheckWords& words,
+              const std::optional<plan::Cluster>& cluster) {
+  Checked checked;
+  auto add = [&](const recipe::Diagnostics& more) {
+    checked.diagnostics.insert(checked.diagnostics.end(), more.begin(), more.end());
+  };
+  recipe::LoadResult loaded = recipe::LoadRecipe(
+      {.path = path,
+       .overrides = words.overrides,
+       .environment = EnvironmentVariable,
+       .unset_variable = words.check_paths ? Severity::kError : Severity::kWarning});
+  add(loaded.diagnostics);
+  if (loaded.recipe) {
+    std::optional<plan::ModelConfig> model = ModelIfKnown(*loaded.recipe);
+    if (!cluster) {
+      add(plan::CheckWithoutCluster(*loaded.recipe, model));
+    } else {
+      plan::PlanResult planned = plan::MakePlan(
+          *loaded.recipe, *cluster,
+          {.nodes = words.nodes, .ranks_per_node = words.ranks_per_node, .model = model});
+      add(planned.diagnostics);
+      checked.plan = std::move(planned.plan);
+    }
+    if (words.check_paths && checked.plan) {
+      add(MakeRankSpec(*loaded.recipe, *checked.plan,
+                       {.job = "check", .environment = EnvironmentVariable})
+              .diagnostics);
+    }
+  }
+  if (words.strict) recipe::TurnWarningsIntoErrors(checked.diagnostics);
+  // What has no place of its own is about this recipe all the same.
+  for (recipe::Diagnostic& diagnostic : checked.diagnostics) {
+    if (!diagnostic.place.known()) diagnostic.place.file = path;
+  }
+  if (recipe::HasErrors(checked.diagnostics)) checked.plan.reset();
+  return checked;
+}
+
+bool WantsColor(const std::ostream& stream) {
+  bool terminal = (&stream == &std::cout && isatty(STDOUT_FILENO)) ||
+                  (&stream == &std::cerr && isatty(STDERR_FILENO));
+  return terminal && !EnvironmentVariable("NO_COLOR");
+}
+
+}  // namespace am::cli
