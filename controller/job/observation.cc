@@ -26,8 +26,7 @@ struct Fold {
     rank.log_path = report.log_path;
   }
   void operator()(const RankReady& report) {
-    ObservedRank& rank = Rank(report.rank);
-    if (rank.state != ObservedRank::State::kExited) rank.state = ObservedRank::State::kReady;
+    Rank(report.rank).ready = true;
     seen.any_ready = true;
     if (!report.restored_from.empty()) seen.restored_from = report.restored_from;
   }

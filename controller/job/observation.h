@@ -78,8 +78,9 @@ using Observation =
 // ---- the picture ----
 
 struct ObservedRank {
-  enum class State { kUnknown, kStarted, kReady, kExited };
+  enum class State { kUnknown, kStarted, kExited };
   State state = State::kUnknown;
+  bool ready = false;       // or was, before it exited
   std::string failed_kind;  // of its `failed` event
   std::string failed_message;
   ExitState exit;  // kExited

@@ -69,15 +69,14 @@ class Turn {
       status().rendezvous_sent = true;
       Do(SendRendezvous{status().attempt, seen_.store_address});
     }
+    if (status().phase == JobPhase::kStarting && AllReady()) {  // 2
+      status().phase = JobPhase::kRunning;
+      if (status().attempt > 1) AnnounceRecovery();
+    }
     if (seen_.exits > 0 && FromEnding()) return;
     if (job_.stop) {  // 6
       status().phase = JobPhase::kStopping;
       FromStopping();
-      return;
-    }
-    if (status().phase == JobPhase::kStarting && AllReady()) {  // 2
-      status().phase = JobPhase::kRunning;
-      if (status().attempt > 1) AnnounceRecovery();
     }
   }
 
@@ -228,11 +227,7 @@ class Turn {
     return true;
   }
 
-  bool AllReady() const {
-    return std::ranges::all_of(seen_.ranks, [](const ObservedRank& rank) {
-      return rank.state == ObservedRank::State::kReady;
-    });
-  }
+  bool AllReady() const { return std::ranges::all_of(seen_.ranks, &ObservedRank::ready); }
 
   // Some rank says that it saved and left; one that was done already may have exited with 0.
   bool SomeLeft() const {

@@ -75,7 +75,8 @@ TEST(ProgressOutput, WritesLinesAndMessagesToTheirStreams) {
 
 TEST(ProgressOutput, SaysOnceThatNobodyReadsItsLines) {
   std::ostringstream err;
-  std::streambuf nobody;  // refuses every byte
+  struct Nobody : std::streambuf {
+  } nobody;  // refuses every byte
   std::ostream closed(&nobody);
   {
     ProgressOutput output(closed, err, {.lines_are_in = "c/training.jsonl"});
