@@ -50,15 +50,20 @@ void RopeInPlace(at::Tensor& x, const at::Tensor& positions, const at::Tensor& c
 std::pair<at::Tensor, at::Tensor> VarlenAttention(const at::Tensor& qkv,
                                                   at::ArrayRef<int64_t> cu_seqlens, int64_t heads,
                                                   int64_t kv_heads, int64_t head_dim) {
-  return aten::VarlenAttention(qkv, cu_seqlens, heads, kv_heads, head_dim);
+  return HasLoops(qkv) && head_dim % 16 == 0
+             ? cpu::VarlenAttention(qkv, cu_seqlens, heads, kv_heads, head_dim)
+             : aten::VarlenAttention(qkv, cu_seqlens, heads, kv_heads, head_dim);
 }
 
 at::Tensor VarlenAttentionBackward(const at::Tensor& grad_out, const at::Tensor& qkv,
                                    const at::Tensor& out, const at::Tensor& lse,
                                    at::ArrayRef<int64_t> cu_seqlens, int64_t heads,
                                    int64_t kv_heads, int64_t head_dim) {
-  return aten::VarlenAttentionBackward(grad_out, qkv, out, lse, cu_seqlens, heads, kv_heads,
-                                       head_dim);
+  return HasLoops(qkv) && head_dim % 16 == 0
+             ? cpu::VarlenAttentionBackward(grad_out, qkv, out, lse, cu_seqlens, heads, kv_heads,
+                                            head_dim)
+             : aten::VarlenAttentionBackward(grad_out, qkv, out, lse, cu_seqlens, heads, kv_heads,
+                                             head_dim);
 }
 
 at::Tensor CrossEntropyInPlace(at::Tensor& logits, const at::Tensor& targets, double grad_scale) {

@@ -112,6 +112,35 @@ TEST_P(KernelsTest, RotateHeadsAndBack) {
   EXPECT_LT(Error(x, before), 2 * tolerance());
 }
 
+TEST_P(KernelsTest, AttendWithinEachSequenceAndBack) {
+  struct Case {
+    int64_t heads, kv_heads, head_dim;
+    std::vector<int64_t> starts;
+  };
+  const std::vector<Case> cases = {
+      {9, 3, 64, {0, 60, 61, 61, 240, 273}},  // one token, no token
+      {4, 4, 32, {0, 33}},
+      {2, 1, 128, {0, 16, 80}},
+      {3, 1, 48, {0, 1, 2, 131}},
+  };
+  for (const Case& c : cases) {
+    const int64_t tokens = c.starts.back(), width = c.heads + 2 * c.kv_heads;
+    const at::Tensor qkv = Random({tokens, width * c.head_dim}, dtype());
+    const at::Tensor grad_out = Random({tokens, c.heads * c.head_dim}, dtype());
+    const auto [out, lse] = VarlenAttention(qkv, c.starts, c.heads, c.kv_heads, c.head_dim);
+    const auto [out32, lse32] =
+        aten::VarlenAttention(Wide(qkv), c.starts, c.heads, c.kv_heads, c.head_dim);
+    EXPECT_LT(Error(out, out32), tolerance());
+    EXPECT_LT(Error(lse, lse32), 1e-5);
+    const at::Tensor grad =
+        VarlenAttentionBackward(grad_out, qkv, out, lse, c.starts, c.heads, c.kv_heads, c.head_dim);
+    const at::Tensor grad32 = aten::VarlenAttentionBackward(
+        Wide(grad_out), Wide(qkv), out32, lse32, c.starts, c.heads, c.kv_heads, c.head_dim);
+    EXPECT_LT(Error(grad, grad32), 2 * tolerance());
+  }
+  EXPECT_THROW(VarlenAttention(Random({4, 48}, dtype()), {0, 5}, 1, 1, 16), am::Error);
+}
+
 TEST_P(KernelsTest, TakeTheLossAndItsGradientInPlace) {
   for (int64_t classes : {5, 4999}) {
     const at::Tensor logits = Random({21, classes}, dtype()) * 5;
