@@ -180,55 +180,52 @@ AM_TARGET_CLONES void RotateRows(T* x, int64_t stride, const int32_t* positions,
 
 // --- Cross entropy ---
 
+constexpr int64_t kPiece = 2048;  // values of a row at a time, as float32 in the first-level cache
+
+AM_ALWAYS_INLINE const float* AsFloat(const float* values, float*, int64_t) { return values; }
+AM_ALWAYS_INLINE const float* AsFloat(const BFloat16* values, float* buffer, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) buffer[i] = Load(values + i);
+  return buffer;
+}
+
 template <typename T>
 AM_TARGET_CLONES float LossOfRow(T* logits, int64_t columns, int64_t target, bool want_grad,
                                  float grad_scale) {
   if (target < 0) {
-    if (want_grad) {
-      for (int64_t i = 0; i < columns; ++i) Store(logits + i, 0);
-    }
+    if (want_grad) std::fill(logits, logits + columns, T(0.0f));
     return 0;
   }
+  alignas(64) float buffer[kPiece];
   float top = Load(logits);
+  for (int64_t begin = 0; begin < columns; begin += kPiece) {
+    const int64_t n = columns - begin < kPiece ? columns - begin : kPiece;
+    const float* x = AsFloat(logits + begin, buffer, n);
 #pragma omp simd reduction(max : top)
-  for (int64_t i = 0; i < columns; ++i) {
-    const float v = Load(logits + i);
-    top = top > v ? top : v;
+    for (int64_t i = 0; i < n; ++i) top = top > x[i] ? top : x[i];
   }
   const float at_target = Load(logits + target);
-  // Where the row itself is float32 it takes the exponentials, so that they are made once.
-  const bool keep = want_grad && sizeof(T) == 4;
   double total = 0;
-  constexpr int64_t kPiece = 2048;
   for (int64_t begin = 0; begin < columns; begin += kPiece) {
-    const int64_t end = begin + kPiece < columns ? begin + kPiece : columns;
+    const int64_t n = columns - begin < kPiece ? columns - begin : kPiece;
+    const float* x = AsFloat(logits + begin, buffer, n);
     float sum = 0;
-    if (keep) {
 #pragma omp simd reduction(+ : sum)
-      for (int64_t i = begin; i < end; ++i) {
-        const float e = FastExp(Load(logits + i) - top);
-        Store(logits + i, e);
-        sum += e;
-      }
-    } else {
-#pragma omp simd reduction(+ : sum)
-      for (int64_t i = begin; i < end; ++i) sum += FastExp(Load(logits + i) - top);
-    }
+    for (int64_t i = 0; i < n; ++i) sum += FastExp(x[i] - top);
     total += sum;
   }
   if (want_grad) {
     const float factor = static_cast<float>(grad_scale / total);
-    const float target_grad = keep ? Load(logits + target) : FastExp(at_target - top);
-    if (keep) {
+    for (int64_t begin = 0; begin < columns; begin += kPiece) {
+      const int64_t n = columns - begin < kPiece ? columns - begin : kPiece;
+      T* out = logits + begin;
+      const float* x = AsFloat(out, buffer, n);
 #pragma omp simd
-      for (int64_t i = 0; i < columns; ++i) Store(logits + i, Load(logits + i) * factor);
-    } else {
+      for (int64_t i = 0; i < n; ++i) buffer[i] = FastExp(x[i] - top) * factor;
 #pragma omp simd
-      for (int64_t i = 0; i < columns; ++i) {
-        Store(logits + i, FastExp(Load(logits + i) - top) * factor);
-      }
+      for (int64_t i = 0; i < n; ++i) Store(out + i, buffer[i]);
     }
-    Store(logits + target, target_grad * factor - grad_scale);
+    Store(logits + target, FastExp(at_target - top) * factor - grad_scale);
   }
   return static_cast<float>(std::log(total) - (static_cast<double>(at_target) - top));
 }
