@@ -45,9 +45,11 @@ absl::Status SetOption(const std::string& option, const std::string& value, Chec
 absl::Status UnknownOption(const std::string& option) {
   std::vector<std::string_view> known(std::begin(kFlags), std::end(kFlags));
   known.insert(known.end(), std::begin(kValued), std::end(kValued));
-  return absl::InvalidArgumentError(absl::StrCat("unknown option --", option, "; ",
-                                                 recipe::Suggest(option, known),
-                                                 "; overrides begin with a section of the recipe"));
+  std::string near(recipe::Nearest(option, known));
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown option --", option, "; ",
+                   near.empty() ? "overrides begin with a section of the recipe"
+                                : "did you mean --" + near + "?"));
 }
 
 }  // namespace

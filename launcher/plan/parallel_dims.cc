@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "launcher/plan/arithmetic.h"
 
@@ -141,7 +142,6 @@ std::optional<ParallelDims> DeriveDims(const recipe::Recipe& recipe, int world_s
                     .cp = static_cast<int>(w.cp),
                     .tp = static_cast<int>(w.tp),
                     .ep = static_cast<int>(w.ep)};
-  if (strategy == "ddp") std::swap(dims.dp_replicate, dims.dp_shard);
   return dims;
 }
 

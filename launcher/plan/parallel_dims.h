@@ -15,7 +15,7 @@ namespace am::plan {
 struct ParallelDims {
   int pp = 1;
   int dp_replicate = 1;
-  int dp_shard = 1;  // 1 under DDP, where dp_replicate is the whole of dp
+  int dp_shard = 1;  // under DDP, which shards nothing, the whole of dp
   int cp = 1;
   int tp = 1;
   int ep = 1;

@@ -95,7 +95,7 @@ std::optional<int64_t> SequenceLength(const recipe::Recipe& recipe) {
 
 // Recipes of other kinds may have no batch sizes of their own.
 std::optional<Batch> BatchOf(const recipe::Recipe& recipe, int dp, recipe::Diagnostics& out) {
-  if (!recipe.Has("step_scheduler") && recipe.Part("recipe") != "finetune") return Batch{};
+  if (!recipe.Has("step_scheduler") && recipe.kind() != "finetune") return Batch{};
   return ResolveBatch(recipe, dp, out);
 }
 

@@ -44,7 +44,7 @@ json ToJson(const Plan& plan, const recipe::Diagnostics& diagnostics) {
       {"dp_size", d.dp()},
       {"dp_replicate", d.dp_replicate},
       {"dp_shard", d.dp_shard},
-      {"fsdp_shard_size", d.dp_shard * d.cp},
+      {"fsdp_shard_size", plan.strategy == "ddp" ? 1 : d.dp_shard * d.cp},
       {"tp_size", d.tp},
       {"cp_size", d.cp},
       {"pp_size", d.pp},

@@ -138,7 +138,7 @@ LoadResult LoadRecipe(const LoadOptions& options) {
                         .unset_variable = options.unset_variable,
                         .implied_parts = kind && !trainable});
   out.insert(out.end(), bound.diagnostics.begin(), bound.diagnostics.end());
-  Recipe recipe(options.path, std::move(bound.value));
+  Recipe recipe(options.path, std::move(bound.value), kind ? std::string(kind->name) : "");
   if (kind && !recipe.Has("recipe")) {
     recipe.Report(out, trainable ? Severity::kWarning : options.not_trainable, "recipe",
                   "missing; the sections are those of the kind " + std::string(kind->name) +

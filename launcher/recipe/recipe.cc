@@ -40,7 +40,8 @@ std::optional<T> Get(const Recipe& recipe, std::string_view key, bool required) 
 
 }  // namespace
 
-Recipe::Recipe(std::string file, Value root) : file_(std::move(file)), root_(std::move(root)) {}
+Recipe::Recipe(std::string file, Value root, std::string kind)
+    : file_(std::move(file)), root_(std::move(root)), kind_(std::move(kind)) {}
 
 const Value* Recipe::Find(std::string_view key) const {
   const Value* value = &root_;

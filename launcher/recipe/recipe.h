@@ -24,10 +24,13 @@ namespace am::recipe {
 class Recipe {
  public:
   Recipe() = default;
-  Recipe(std::string file, Value root);
+  Recipe(std::string file, Value root, std::string kind = "finetune");
 
   const std::string& file() const { return file_; }
   const Value& root() const { return root_; }
+  // Which loop it is for, by `recipe` or by the sections that only one kind has: "finetune",
+  // "benchmark", "diffusion", …
+  const std::string& kind() const { return kind_; }
 
   // Given and not null. True for sections and for keys.
   bool Has(std::string_view key) const;
@@ -81,6 +84,7 @@ class Recipe {
  private:
   std::string file_;
   Value root_;
+  std::string kind_;
 };
 
 }  // namespace am::recipe

@@ -15,11 +15,14 @@ using recipe::Diagnostics;
 using recipe::Recipe;
 using recipe::Severity;
 
+// The engine counts the copies that DDP makes as replicas; the plan, as the recipe does, as the one
+// dp axis.
 LayoutSpec MakeLayout(const plan::Plan& plan) {
+  bool ddp = plan.strategy == "ddp";
   LayoutSpec layout{.world_size = plan.dims.world(),
                     .nodes = plan.nodes,
-                    .dp_replicate = plan.dims.dp_replicate,
-                    .dp_shard = plan.dims.dp_shard,
+                    .dp_replicate = ddp ? plan.dims.dp() : plan.dims.dp_replicate,
+                    .dp_shard = ddp ? 1 : plan.dims.dp_shard,
                     .cp_size = plan.dims.cp,
                     .tp_size = plan.dims.tp,
                     .pp_size = plan.dims.pp,
@@ -29,8 +32,8 @@ LayoutSpec MakeLayout(const plan::Plan& plan) {
                             .node = rank.node,
                             .local_rank = rank.local_rank,
                             .pp = rank.place.pp,
-                            .dp_replicate = rank.place.dp_replicate,
-                            .dp_shard = rank.place.dp_shard,
+                            .dp_replicate = ddp ? rank.place.dp_shard : rank.place.dp_replicate,
+                            .dp_shard = ddp ? 0 : rank.place.dp_shard,
                             .cp = rank.place.cp,
                             .tp = rank.place.tp});
   }
@@ -248,7 +251,7 @@ bool CheckParts(const Recipe& recipe, Diagnostics& out) {
   };
   bool fine = true;
   for (const auto& [section, parts] : kTrainable) {
-    std::string part = recipe.Part(section);
+    std::string part = section == "recipe" ? recipe.kind() : recipe.Part(section);
     if (std::find(parts.begin(), parts.end(), part) != parts.end()) continue;
     recipe.Error(out, section, absl::StrCat(part, " is not trainable yet"));
     fine = false;
