@@ -29,10 +29,19 @@ bool ReadSidecar(const std::string& path, int64_t bytes, ManifestFile* file) {
   return true;
 }
 
+std::vector<fs::directory_entry> TreeOf(const std::string& root) {
+  try {
+    const fs::recursive_directory_iterator begin(root);
+    return {begin, fs::recursive_directory_iterator()};
+  } catch (const fs::filesystem_error& e) {
+    throw IoError(root + ": cannot be read: " + e.code().message());
+  }
+}
+
 // Every directory of a tree, deepest first, itself last.
 std::vector<std::string> DirectoriesOf(const std::string& root) {
   std::vector<std::string> directories = {root};
-  for (const auto& item : fs::recursive_directory_iterator(root)) {
+  for (const fs::directory_entry& item : TreeOf(root)) {
     if (item.is_directory() && !item.is_symlink()) directories.push_back(item.path().string());
   }
   std::sort(directories.begin(), directories.end(), std::greater<>());
@@ -113,7 +122,7 @@ std::vector<ManifestFile> CheckpointSave::CollectFiles(
     const std::vector<ManifestFile>& promised) const {
   std::map<std::string, ManifestFile> files;
   std::vector<fs::path> sidecars;
-  for (const auto& item : fs::recursive_directory_iterator(staging_path_)) {
+  for (const fs::directory_entry& item : TreeOf(staging_path_)) {
     if (!item.is_regular_file()) continue;
     if (IsSidecar(item.path())) {
       sidecars.push_back(item.path());

@@ -19,10 +19,11 @@ using nlohmann::json;
 constexpr int kFormat = 1;
 
 CheckpointManifest ManifestFromJson(const json& document, const std::string& path) {
-  if (!document.is_object() || !document.contains("format") || !document["format"].is_number()) {
+  if (!document.is_object() || !document.contains("format") ||
+      !document["format"].is_number_integer()) {
     throw UserError(path + ": has no format; it is damaged or not ours");
   }
-  const int format = document["format"].get<int>();
+  const auto format = document["format"].get<int64_t>();
   if (format != kFormat) {
     throw UnknownFormatError(ErrorKind::kUser,
                              path + ": format " + document["format"].dump() +

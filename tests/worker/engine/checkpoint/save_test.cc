@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
+#include <optional>
 #include <set>
 
 #include "tests/worker/engine/checkpoint/scratch.h"
@@ -93,34 +95,56 @@ int InChild(const std::function<void()>& body) {
 }
 
 // Stops the process before its n-th operation. With `power_loss`, what was written but not fsynced
-// is gone then: files are cut.
+// is gone then, wherever the commit has moved it: files are cut in half.
 class StopAt {
  public:
-  StopAt(int n, bool power_loss) : n_(n), power_loss_(power_loss) {}
+  StopAt(int n, bool power_loss, const CheckpointSave& save)
+      : n_(n),
+        power_loss_(power_loss),
+        staging_(fs::path(save.Path("x")).parent_path().string()),
+        final_(save.final_path()) {}
+
   int operator()(FileOp op, const std::string& path) {
+    Settle();
     if (--n_ < 0) {
-      if (power_loss_) {
-        for (const std::string& dirty : unsynced_) {
-          std::error_code gone;
-          fs::resize_file(dirty, fs::file_size(dirty, gone) / 2, gone);
-        }
-      }
+      if (power_loss_) LosePower();
       _exit(9);
     }
-    if (op == FileOp::kWrite) unsynced_.insert(path);
-    if (op == FileOp::kSync) synced_next_ = path;
-    if (op != FileOp::kSync && !synced_next_.empty()) {
-      unsynced_.erase(synced_next_);
-      synced_next_.clear();
-    }
+    last_op_ = op;
+    last_path_ = path;
     return 0;
   }
 
+  void LosePower() {
+    Settle();
+    for (const std::string& dirty : unsynced_) {
+      std::error_code gone;
+      fs::resize_file(dirty, fs::file_size(dirty, gone) / 2, gone);
+    }
+  }
+
  private:
+  // The operation announced last has happened when the next one comes.
+  void Settle() {
+    if (last_op_ == FileOp::kWrite) unsynced_.insert(last_path_);
+    if (last_op_ == FileOp::kSync) unsynced_.erase(last_path_);
+    if (last_op_ == FileOp::kRename && last_path_ == final_) {
+      std::set<std::string> moved;
+      for (const std::string& path : unsynced_) {
+        const bool staged = path.compare(0, staging_.size(), staging_) == 0;
+        moved.insert(staged ? final_ + path.substr(staging_.size()) : path);
+      }
+      unsynced_ = moved;
+    }
+    last_op_.reset();
+  }
+
   int n_;
   bool power_loss_;
+  std::string staging_, final_;
+  std::optional<FileOp> last_op_;
+  std::string last_path_;
   std::set<std::string> unsynced_;
-  std::string synced_next_;
 };
 
 void KillAtEveryOperation(bool power_loss, bool same_step) {
@@ -135,8 +159,10 @@ void KillAtEveryOperation(bool power_loss, bool same_step) {
     SaveStep(spec, source, 10, 1);
     const int64_t step = same_step ? 10 : 20;
     const int status = InChild([&] {
-      SetFileHookForTesting(StopAt(n, power_loss), kBlock);
+      StopAt stop(n, power_loss, CheckpointSave(spec, 0, step, 2, false));
+      SetFileHookForTesting(std::ref(stop), kBlock);
       SaveStep(spec, source, step, 2);
+      if (power_loss) stop.LosePower();
     });
     ASSERT_TRUE(status == 0 || status == 9) << status;
 
