@@ -33,7 +33,10 @@ int Main(int argc, char** argv) {
     const std::string word = argv[i];
     if (word == "--adapter" && i + 1 < argc) {
       const Adapter adapter = ReadAdapter(argv[++i]);
-      spec.peft = PeftSpec{.dim = adapter.r, .alpha = adapter.scaling * static_cast<double>(adapter.r), .adapter_path = argv[i]};
+      spec.peft.emplace();
+      spec.peft->dim = adapter.r;
+      spec.peft->alpha = adapter.scaling * static_cast<double>(adapter.r);
+      spec.peft->adapter_path = argv[i];
       for (const AdapterModule& module : adapter.modules) spec.peft->target_modules.push_back(module.module);
     } else if (word == "--dtype" && i + 1 < argc) {
       spec.model.torch_dtype = argv[++i];
@@ -49,6 +52,7 @@ int Main(int argc, char** argv) {
   LoadedModel loaded = LoadModel(spec, {self.get(), self.get()}, "");
   const at::AutoGradMode no_record(false);
   for (std::string line; std::getline(std::cin, line);) {
+    if (line.empty()) continue;
     Sample sample;
     sample.input_ids = nlohmann::json::parse(line).get<std::vector<int64_t>>();
     sample.labels.assign(sample.input_ids.size(), 0);

@@ -1,5 +1,7 @@
 #include "worker/engine/model/ops.h"
 
+#include <optional>
+
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
@@ -25,6 +27,11 @@ T& Kept(AutogradContext* ctx, const char* name) {
   return *reinterpret_cast<T*>(ctx->saved_data[name].toInt());
 }
 
+// Undefined tensors may not be handed to a node.
+std::optional<at::Tensor> Present(const at::Tensor& tensor) {
+  return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
+}
+
 struct EmbedFunction : Function<EmbedFunction> {
   // `anchor` is an empty tensor that requires grad: through it the graph exists even over frozen weights.
   static Variable forward(AutogradContext* ctx, Variable /*anchor*/, Parameter* weight, Variable ids) {
@@ -46,10 +53,11 @@ struct EmbedFunction : Function<EmbedFunction> {
 };
 
 struct AddRmsNormFunction : Function<AddRmsNormFunction> {
-  static variable_list forward(AutogradContext* ctx, Variable residual, Variable delta, Parameter* weight, double eps) {
-    auto [sum, out, rstd] = kernels::AddRmsNorm(residual, delta, weight->value, eps);
+  static variable_list forward(AutogradContext* ctx, Variable residual, std::optional<Variable> delta, Parameter* weight,
+                               double eps) {
+    auto [sum, out, rstd] = kernels::AddRmsNorm(residual, delta.value_or(Variable()), weight->value, eps);
     ctx->saved_data["weight"] = Keep(*weight);
-    ctx->saved_data["has_delta"] = delta.defined();
+    ctx->saved_data["has_delta"] = delta.has_value();
     ctx->save_for_backward({sum, rstd});
     return {sum, out};
   }
@@ -125,7 +133,7 @@ at::Tensor Embed(Parameter& weight, const at::Tensor& ids) {
 
 std::pair<at::Tensor, at::Tensor> AddRmsNorm(Parameter& weight, double eps, const at::Tensor& residual,
                                              const at::Tensor& delta) {
-  const auto out = AddRmsNormFunction::apply(residual, delta, &weight, eps);
+  const auto out = AddRmsNormFunction::apply(residual, Present(delta), &weight, eps);
   return {out[0], out[1]};
 }
 

@@ -1,7 +1,6 @@
 #include "worker/engine/model/recompute.h"
 
-#include <mutex>
-#include <unordered_map>
+#include <optional>
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -21,7 +20,9 @@ struct Holder : torch::CustomClassHolder {
 };
 
 struct RecomputeFunction : Function<RecomputeFunction> {
-  static variable_list forward(AutogradContext* ctx, Variable residual, Variable delta, const RunFunction& run) {
+  static variable_list forward(AutogradContext* ctx, Variable residual, std::optional<Variable> delta_if,
+                               const RunFunction& run) {
+    const Variable delta = delta_if.value_or(Variable());
     auto holder = c10::make_intrusive<Holder>();
     holder->run = run;
     ctx->saved_data["run"] = c10::IValue::make_capsule(holder);
@@ -56,7 +57,8 @@ struct RecomputeFunction : Function<RecomputeFunction> {
 }  // namespace
 
 Stream Recompute(const RunFunction& run, const Stream& stream) {
-  const auto out = RecomputeFunction::apply(stream.residual, stream.delta, run);
+  const auto out = RecomputeFunction::apply(
+      stream.residual, stream.delta.defined() ? std::optional<at::Tensor>(stream.delta) : std::nullopt, run);
   return {out[0], out[1]};
 }
 

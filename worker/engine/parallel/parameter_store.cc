@@ -1,5 +1,7 @@
 #include "worker/engine/parallel/parameter_store.h"
 
+#include <optional>
+
 #include <torch/csrc/autograd/custom_function.h>
 
 namespace am::engine {
@@ -16,13 +18,14 @@ struct Holder : torch::CustomClassHolder {
 
 // The identity, which calls back when its gradients are there, before they go on.
 struct HookFunction : Function<HookFunction> {
-  static variable_list forward(AutogradContext* ctx, Variable residual, Variable delta, std::function<void()> call) {
+  static variable_list forward(AutogradContext* ctx, Variable residual, std::optional<Variable> delta,
+                               std::function<void()> call) {
     auto holder = c10::make_intrusive<Holder>();
     holder->call = std::move(call);
     ctx->saved_data["call"] = c10::IValue::make_capsule(holder);
-    ctx->saved_data["has_delta"] = delta.defined();
-    if (!delta.defined()) return {residual.view_as(residual)};
-    return {residual.view_as(residual), delta.view_as(delta)};
+    ctx->saved_data["has_delta"] = delta.has_value();
+    if (!delta) return {residual.view_as(residual)};
+    return {residual.view_as(residual), delta->view_as(*delta)};
   }
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
     c10::static_intrusive_pointer_cast<Holder>(ctx->saved_data["call"].toCapsule())->call();
@@ -31,7 +34,8 @@ struct HookFunction : Function<HookFunction> {
 };
 
 Stream Hook(const Stream& stream, std::function<void()> call) {
-  const auto out = HookFunction::apply(stream.residual, stream.delta, std::move(call));
+  const auto out = HookFunction::apply(
+      stream.residual, stream.delta.defined() ? std::optional<at::Tensor>(stream.delta) : std::nullopt, std::move(call));
   return {out[0], out.size() > 1 ? out[1] : at::Tensor()};
 }
 
