@@ -251,15 +251,17 @@ TEST_F(SquadTest, SeparatesTheTurnsOfAConversation) {
 
 // Against batches that transformers made of the real model's tokenizer and template.
 TEST(SquadGolden, EqualsTheRecordedBatchesOfFour) {
-  const char* source = std::getenv("AMCTL_SOURCE_DIR");
-  const char* given = std::getenv("AMCTL_TEST_DATA");
-  const fs::path shared = given != nullptr
-                              ? fs::path(given)
-                              : fs::path(source != nullptr ? source : ".").parent_path() / "shared";
+  const auto place = [](const char* variable, const fs::path& otherwise) {
+    const char* given = std::getenv(variable);
+    return given != nullptr ? fs::path(given) : otherwise;
+  };
+  const fs::path source = place("AMCTL_SOURCE_DIR", ".");
+  const fs::path shared = place("AMCTL_TEST_DATA", source.parent_path() / "shared");
+  const fs::path model = place("AMCTL_MODEL_DIR", source / ".cache/inputs/SmolLM2-135M-Instruct");
   const fs::path golden = shared / "oracle/golden/eval.json";
-  const fs::path model = shared / "oracle/golden/lora_init";
-  if (!fs::exists(golden) || !fs::exists(model / "tokenizer.json"))
-    GTEST_SKIP() << "the golden batches are not in " << shared;
+  if (!fs::exists(golden)) GTEST_SKIP() << golden << " is absent: AMCTL_TEST_DATA names its place";
+  if (!fs::exists(model / "tokenizer.json"))
+    GTEST_SKIP() << model << " is absent: AMCTL_MODEL_DIR names its place";
   const auto tokenizer = text::Tokenizer::Load(model.string());
   const DatasetSpec spec{.path = (shared / "data/wordnet_squad").string(), .seq_length = 512};
   const auto data = MakeDataset(spec, &tokenizer, "", 49152);
