@@ -14,25 +14,51 @@
 namespace am::recipe {
 namespace {
 
+void Refuse(Diagnostics& out, const Place& place, std::string message, std::string hint) {
+  Diagnostic diagnostic;
+  diagnostic.place = place;
+  diagnostic.message = std::move(message);
+  diagnostic.hint = std::move(hint);
+  out.push_back(std::move(diagnostic));
+}
+
 std::optional<std::string> ReadText(const std::string& path, Diagnostics& out) {
   std::error_code error;
-  auto status = std::filesystem::status(path, error);
-  std::string message;
-  if (status.type() == std::filesystem::file_type::not_found) {
+  auto type = std::filesystem::status(path, error).type();
+  const char* message = nullptr;
+  if (type == std::filesystem::file_type::not_found) {
     message = "no such file";
-  } else if (status.type() == std::filesystem::file_type::directory) {
+  } else if (type == std::filesystem::file_type::directory) {
     message = "is a directory, not a recipe";
   }
   std::ifstream file(path, std::ios::binary);
-  if (message.empty() && !file) message = "cannot be read: permission denied";
-  if (!message.empty()) {
-    out.push_back(
-        {.place = {.file = path}, .message = message, .hint = "name the YAML file of a recipe"});
+  if (!message && !file) message = "cannot be read: permission denied";
+  if (message) {
+    Refuse(out, Place{path}, message, "name the YAML file of a recipe");
     return std::nullopt;
   }
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
+}
+
+// The map of sections, overrides laid over it.
+std::optional<Node> ReadRoot(const LoadOptions& options, Diagnostics& out) {
+  std::optional<std::string> text = options.text ? options.text : ReadText(options.path, out);
+  if (!text) return std::nullopt;
+  std::optional<Node> root = ParseDocument(*text, options.path, out);
+  if (!root) return std::nullopt;
+  if (root->IsPlainNull()) {
+    Refuse(out, Place{options.path}, "the recipe is empty", "see configs/recipes for examples");
+    return std::nullopt;
+  }
+  if (root->kind != Node::Kind::kMap) {
+    Refuse(out, root->place, "a recipe is a map of sections",
+           "begin with `recipe: TrainFinetuneRecipeForNextTokenPrediction`");
+    return std::nullopt;
+  }
+  for (const Override& override : options.overrides) ApplyOverride(override, *root, out);
+  return root;
 }
 
 // Keys of which one is needed whatever the rest says.
@@ -103,34 +129,19 @@ const Part* KindOf(const Node& root) {
   return FindPart(kRecipeKindSection, kRecipeKindSection.default_part);
 }
 
-}  // namespace
-
-LoadResult LoadRecipe(const LoadOptions& options) {
-  LoadResult result;
-  Diagnostics& out = result.diagnostics;
-  auto finish = [&] {
-    if (options.strict) TurnWarningsIntoErrors(out);
-    if (HasErrors(out)) result.recipe.reset();
-    return std::move(result);
-  };
-  std::optional<std::string> text = options.text ? options.text : ReadText(options.path, out);
-  if (!text) return finish();
-  std::optional<Node> root = ParseDocument(*text, options.path, out);
-  if (!root) return finish();
-  if (root->IsPlainNull()) {
-    out.push_back({.place = {.file = options.path},
-                   .message = "the recipe is empty",
-                   .hint = "see configs/recipes for examples"});
-    return finish();
+// What the binder noted, with the severity and the words for it.
+void Say(Diagnostics notes, Severity severity, std::string_view what, Diagnostics& out) {
+  for (Diagnostic& note : notes) {
+    note.severity = severity;
+    if (!note.message.empty()) note.message += " ";
+    note.message += what;
+    out.push_back(std::move(note));
   }
-  if (root->kind != Node::Kind::kMap) {
-    out.push_back({.place = root->place,
-                   .message = "a recipe is a map of sections",
-                   .hint = "begin with `recipe: TrainFinetuneRecipeForNextTokenPrediction`"});
-    return finish();
-  }
-  for (const Override& override : options.overrides) ApplyOverride(override, *root, out);
+}
 
+std::optional<Recipe> Read(const LoadOptions& options, Diagnostics& out) {
+  std::optional<Node> root = ReadRoot(options, out);
+  if (!root) return std::nullopt;
   const Part* kind = KindOf(*root);
   bool trainable = kind && kind->support == Support::kHonoured;
   Binding bound = Bind(kRecipeSchema, *root, "",
@@ -145,28 +156,30 @@ LoadResult LoadRecipe(const LoadOptions& options) {
                       (trainable ? "" : ", which is understood, but not trainable yet"),
                   "add recipe: TrainFinetuneRecipeForNextTokenPrediction");
   }
-  auto add = [&](Diagnostic note, Severity severity, const char* what) {
-    note.severity = severity;
-    if (!note.message.empty()) note.message += " ";
-    note.message += what;
-    out.push_back(std::move(note));
-  };
-  for (const Diagnostic& note : bound.not_trainable) {
+  if (!trainable) {
     // Of another kind of recipe this is said once, at `recipe`.
-    if (!trainable && note.key != "recipe" && note.key != "recipe._target_") continue;
-    add(note, options.not_trainable, "is understood, but not trainable yet");
+    bound.ignored.clear();
+    std::erase_if(bound.not_trainable, [](const Diagnostic& note) {
+      return note.key != "recipe" && note.key != "recipe._target_";
+    });
   }
-  if (trainable) {
-    for (const Diagnostic& note : bound.ignored) {
-      add(note, Severity::kWarning, "is understood and ignored");
-    }
-    if (!HasErrors(out)) {
-      RequireSections(recipe, out);
-      CheckKeysTogether(recipe, out);
-    }
+  Say(bound.not_trainable, options.not_trainable, "is understood, but not trainable yet", out);
+  Say(bound.ignored, Severity::kWarning, "is understood and ignored", out);
+  if (trainable && !HasErrors(out)) {
+    RequireSections(recipe, out);
+    CheckKeysTogether(recipe, out);
   }
-  result.recipe = std::move(recipe);
-  return finish();
+  return recipe;
+}
+
+}  // namespace
+
+LoadResult LoadRecipe(const LoadOptions& options) {
+  LoadResult result;
+  result.recipe = Read(options, result.diagnostics);
+  if (options.strict) TurnWarningsIntoErrors(result.diagnostics);
+  if (HasErrors(result.diagnostics)) result.recipe.reset();
+  return result;
 }
 
 }  // namespace am::recipe
