@@ -35,13 +35,13 @@ std::string Trimmed(const std::string& text) {
 
 }  // namespace
 
-std::string CheckpointName(int64_t epoch, int64_t step) {
+std::string CheckpointDirName(int64_t epoch, int64_t step) {
   return "epoch_" + std::to_string(epoch) + "_step_" + std::to_string(step);
 }
 
 std::string StagingName(int64_t epoch, int64_t step, int64_t attempt) {
   std::string name = ".";
-  name += CheckpointName(epoch, step);
+  name += CheckpointDirName(epoch, step);
   name += kStaging;
   name += std::to_string(attempt);
   return name;

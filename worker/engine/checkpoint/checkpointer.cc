@@ -54,7 +54,7 @@ CheckpointSave::CheckpointSave(const CheckpointSpec& spec, int64_t epoch, int64_
                                int64_t attempt, bool leader)
     : spec_(spec), epoch_(epoch), step_(step), attempt_(attempt), leader_(leader) {
   staging_path_ = (fs::path(spec_.dir) / StagingName(epoch, step, attempt)).string();
-  final_path_ = (fs::path(spec_.dir) / CheckpointName(epoch, step)).string();
+  final_path_ = (fs::path(spec_.dir) / CheckpointDirName(epoch, step)).string();
 }
 
 CheckpointSave::~CheckpointSave() {
@@ -111,7 +111,7 @@ int64_t CheckpointSave::Commit(CheckpointManifest manifest, bool is_best) {
   SyncDirectory(staging_path_);
 
   Publish();
-  const std::string name = CheckpointName(epoch_, step_);
+  const std::string name = CheckpointDirName(epoch_, step_);
   WritePointer(spec_.dir, kLatest, name);
   if (is_best) WritePointer(spec_.dir, kLowestVal, name);
   PruneOld();

@@ -48,7 +48,7 @@ std::vector<std::string> Entries(const std::string& dir) {
 }
 
 TEST(CheckpointNames, AreReadBackAndOthersLeftAlone) {
-  EXPECT_EQ(CheckpointName(0, 10), "epoch_0_step_10");
+  EXPECT_EQ(CheckpointDirName(0, 10), "epoch_0_step_10");
   const auto dir = ParseCheckpointName("epoch_2_step_30");
   ASSERT_TRUE(dir);
   EXPECT_EQ(dir->epoch, 2);
@@ -67,7 +67,7 @@ TEST(CheckpointNames, AreReadBackAndOthersLeftAlone) {
 TEST(Retention, KeepsTheNewestAndWhatAPointerTargets) {
   const auto dirs = [](std::vector<int64_t> steps) {
     std::vector<CheckpointDir> dirs;
-    for (const int64_t step : steps) dirs.push_back({CheckpointName(0, step), 0, step});
+    for (const int64_t step : steps) dirs.push_back({CheckpointDirName(0, step), 0, step});
     return dirs;
   };
   EXPECT_THAT(NamesToRemove(dirs({40, 30, 20, 10}), 2, {}),
