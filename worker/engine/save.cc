@@ -53,10 +53,6 @@ bool WantsConsolidated(const SaveRequest& request) {
 
 }  // namespace
 
-std::string CheckpointName(int64_t epoch, int64_t step) {
-  return "epoch_" + std::to_string(epoch) + "_step_" + std::to_string(step);
-}
-
 SaveResult SaveCheckpoint(const SaveRequest& request) {
   const auto start = std::chrono::steady_clock::now();
   const RankSpec& spec = request.spec;

@@ -34,7 +34,4 @@ SaveResult SaveCheckpoint(const SaveRequest& request);
 // The optimizer's state of a checkpoint, into `optimizer`. Throws am::Error (kUser) for one of another optimizer.
 void LoadOptimizer(const std::string& checkpoint_dir, const ParameterStore& store, Optimizer& optimizer);
 
-// "epoch_0_step_10"
-std::string CheckpointName(int64_t epoch, int64_t step);
-
 }  // namespace am::engine

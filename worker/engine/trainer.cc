@@ -379,7 +379,7 @@ void Trainer::Save(bool final) {
   if (best) state_.best_validation_loss = validation_loss_;
   nlohmann::json losses = {{"train_loss", last_loss_}};
   for (const auto& [name, loss] : validation_losses_) losses[validation_losses_.size() == 1 ? "val_loss" : name] = loss;
-  const std::string path = spec_.checkpoint.dir + "/" + CheckpointName(finished_epoch_, state_.step);
+  const std::string path = spec_.checkpoint.dir + "/" + CheckpointDirName(finished_epoch_, state_.step);
   if (leader())
     link_.Send(RankEventType::kCheckpointBegun, {{"step", state_.step}, {"epoch", finished_epoch_}, {"path", path}});
   const SaveResult result = SaveCheckpoint({.spec = spec_,

@@ -19,7 +19,6 @@ inline constexpr char kLowestVal[] = "LOWEST_VAL";
 inline constexpr char kDigestSuffix[] =
     ".xxh";  // beside a staged file: its digest, until the manifest has it
 
-std::string CheckpointDirName(int64_t epoch, int64_t step);  // epoch_0_step_10
 std::string StagingName(int64_t epoch, int64_t step,
                         int64_t attempt);  // .epoch_0_step_10.staging-1
 bool IsStagingName(const std::string& name);

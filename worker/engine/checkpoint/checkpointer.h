@@ -130,6 +130,8 @@ class CheckpointSave {
   std::vector<std::string> warnings_;
 };
 
+std::string CheckpointDirName(int64_t epoch, int64_t step);  // epoch_0_step_10
+
 // Leader, at start: removes staging directories (and half-removed checkpoints) that dead attempts
 // left behind.
 void RemoveStaleStaging(const std::string& root);
