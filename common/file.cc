@@ -45,6 +45,7 @@ absl::Status MakeDirectories(const std::string& path, mode_t mode) {
       int error = errno;
       struct stat status;
       bool there = stat(prefix.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+      if (error == EEXIST) error = ENOTDIR;
       if (!there) return ErrnoStatus(error, "cannot create directory " + prefix);
     }
     if (end == std::string::npos) return absl::OkStatus();

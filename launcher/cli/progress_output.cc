@@ -47,8 +47,8 @@ void ProgressOutput::Push(Item item) {
   state_->changed.notify_all();
 }
 
-void ProgressOutput::Close(Duration patience) {
-  if (!thread_.joinable()) return;
+bool ProgressOutput::Close(Duration patience) {
+  if (!thread_.joinable()) return true;
   std::unique_lock lock(state_->mutex);
   state_->closing = true;
   state_->live.clear();
@@ -59,8 +59,9 @@ void ProgressOutput::Close(Duration patience) {
   if (done) {
     thread_.join();
   } else {
-    thread_.detach();  // its reader has stopped reading; the process ends without it
+    thread_.detach();
   }
+  return done;
 }
 
 void ProgressOutput::Serve(State& state) {

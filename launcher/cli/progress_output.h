@@ -36,8 +36,9 @@ class ProgressOutput {
   void Message(std::string text);
   void Live(std::string text);  // the newest one counts
 
-  // Writes what is left, as far as the readers take it within `patience`.
-  void Close(Duration patience = std::chrono::seconds(2));
+  // Writes what is left. False: a reader did not take it within `patience`, and the thread still
+  // waits for that reader, as would a flush at exit: end the process with std::_Exit then.
+  bool Close(Duration patience = std::chrono::seconds(2));
 
  private:
   enum class Target { kOut, kErr };

@@ -151,8 +151,10 @@ int RunRun(CommandContext& context) {
   output.Message(absl::StrCat("amctl: job ", prepared->job.id, ", ", prepared->job.world_size,
                               prepared->job.world_size == 1 ? " rank" : " ranks", ", logs in ",
                               logs));
-  return RunJob(std::move(prepared->job), options, signals, Progress(prepared->total_steps),
-                output);
+  int status =
+      RunJob(std::move(prepared->job), options, signals, Progress(prepared->total_steps), output);
+  if (!output.Close()) std::_Exit(status);
+  return status;
 }
 
 }  // namespace am::cli
