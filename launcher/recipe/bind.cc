@@ -10,6 +10,9 @@
 namespace am::recipe {
 namespace {
 
+// Of targets: a hundred for each letter of the class name that differs, one for each of the whole.
+constexpr int kNotTrainablePenalty = 200;
+constexpr int kFarTarget = 700;
 constexpr size_t kShownText = 80;  // of a value, in a message
 
 std::string Join(const std::string& path, std::string_view name) {
@@ -55,6 +58,10 @@ class Binder {
         map.push_back({entry.key, entry.place, BindKey(*key, entry.value, key_path)});
         unused_ = outer;
         NoteSupport(*key, map.back().value, key_path, ignored, not_trainable);
+      } else if (path.empty() && entry.key.find('.') != std::string::npos) {
+        Report(entry.place, entry.key,
+               "a dotted key, which only overrides on the command line have",
+               "write it as maps within each other");
       } else if (open && !LooksKnown(section, part, entry.key, known_part)) {
         map.push_back({entry.key, entry.place, BindFree(entry.value, key_path)});
         if (path.empty()) WarnOfSection(entry);
@@ -198,6 +205,10 @@ class Binder {
     }
     if (value.is_null()) {
       std::string hint;
+      if (type == Type::kInt && text->size() > 1 && text->front() == '0' &&
+          text->find_first_not_of("0123456789") == std::string::npos) {
+        hint = "write it without the leading zero, which some read as octal";
+      }
       if (type == Type::kChoice) {
         if (auto near = Nearest(*text, ChoiceNames(key)); !near.empty()) {
           hint = "did you mean " + std::string(near) + "?";
@@ -252,26 +263,39 @@ class Binder {
            "call it x-" + entry.key + " if it is yours", Severity::kWarning);
   }
 
+  // Class names say more than the modules they lie in; one that begins with what was written is as
+  // good as it.
+  static int TargetDistance(std::string_view wanted, std::string_view known) {
+    std::string_view wanted_class = wanted.substr(0, 200);
+    wanted_class = wanted_class.substr(wanted_class.find_last_of(".:") + 1);
+    std::string_view known_class = known.substr(known.rfind('.') + 1);
+    if (known_class.starts_with(wanted_class)) return 0;
+    return 100 * EditDistance(wanted_class, known_class) +
+           EditDistance(wanted.substr(0, 200), known);
+  }
+
   void RefuseTarget(const Section& section, const Node& node, const std::string& path) {
-    std::vector<std::string_view> known;
-    for (const Part& part : section.parts) {
-      for (std::string_view target : Split(part.targets, ' ')) {
-        if (target != "*") known.push_back(target);
-      }
-    }
-    // The nearest by class name says more than by the whole path.
     std::string_view wanted = node.text;
     std::string_view best;
-    int least = 1 << 20;
-    for (std::string_view target : known) {
-      int distance = EditDistance(wanted.substr(0, 200), target);
-      if (distance < least) least = distance, best = target;
+    std::string trainable;
+    int least = kFarTarget;
+    for (const Part& part : section.parts) {
+      bool honoured = part.support == Support::kHonoured;
+      for (std::string_view target : Split(part.targets, ' ')) {
+        // Of two that are as near, one that can be trained.
+        int distance = TargetDistance(wanted, target) + (honoured ? 0 : kNotTrainablePenalty);
+        if (target != "*" && distance < least) least = distance, best = target;
+      }
+      if (honoured) {
+        std::string_view first = Split(part.targets, ' ').front();
+        trainable += (trainable.empty() ? "" : ", ") + std::string(first);
+      }
     }
     bool file = wanted.find(".py:") != std::string_view::npos;
     Report(node.place, path,
            file ? Shown(node, path) + " is Python code, which is never run here"
                 : Shown(node, path) + " is not one of the parts that are built in",
-           "the nearest is " + std::string(best));
+           best.empty() ? "known: " + trainable : "the nearest is " + std::string(best));
   }
 
   void NotePart(const Part& part, const Node& node, const std::string& path) {

@@ -1,5 +1,6 @@
 #include "launcher/recipe/document.h"
 
+#include <absl/strings/str_cat.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
@@ -10,9 +11,12 @@
 
 #include "launcher/recipe/scalar.h"
 #include "launcher/recipe/secret.h"
+#include "launcher/recipe/syntax.h"
 
 namespace am::recipe {
 namespace {
+
+constexpr char kComplexKey[] = "a key is a list or a map";
 
 // Stops the parse at the first refusal; caught in ParseDocument.
 struct Refusal {
@@ -38,9 +42,11 @@ int DepthOf(const Node& node) {
 // quotes.
 class Builder : public YAML::EventHandler {
  public:
-  explicit Builder(std::string file) : file_(std::move(file)) {}
+  Builder(std::string file, const LineIndex& lines) : file_(std::move(file)), lines_(lines) {}
 
   std::optional<Node> TakeRoot() { return std::move(root_); }
+  // The last quoted text that runs over several lines, and the line that it ends in.
+  const std::optional<std::pair<Place, int>>& long_quote() const { return long_quote_; }
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
@@ -52,6 +58,7 @@ class Builder : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& text) override {
     RefuseTag(mark, tag);
+    if (tag == "!") CheckQuote(mark);
     Add(Node{.place = At(mark), .text = text, .quoted = tag == "!"}, anchor);
   }
 
@@ -87,15 +94,41 @@ class Builder : public YAML::EventHandler {
     std::vector<Node> merges;      // of a map: values of `<<`
   };
 
-  Place At(const YAML::Mark& mark) const { return {file_, mark.line + 1, mark.column + 1}; }
+  Place At(const YAML::Mark& mark) const {
+    return {file_, mark.line + 1, lines_.CharacterColumn(mark.line + 1, mark.column + 1)};
+  }
+
+  std::string PathTo(const std::string& key) const {
+    std::string path;
+    for (const OpenNode& node : open_) {
+      if (node.key) path += node.key->key + ".";
+    }
+    return path + key;
+  }
+
+  // yaml-cpp takes the end of the file for the closing quote.
+  void CheckQuote(const YAML::Mark& mark) {
+    size_t open = lines_.Offset(mark.line + 1, mark.column + 1);
+    if (open >= lines_.text().size()) return;
+    char quote = lines_.text()[open];
+    if (quote != '"' && quote != '\'') return;
+    std::optional<size_t> close = ClosingQuote(lines_.text(), open);
+    if (!close) {
+      throw Refusal{At(mark), "", "a quote that is never closed",
+                    quote == '"' ? "close it with \"" : "close it with '"};
+    }
+    int last = lines_.LineOf(*close);
+    if (last > mark.line + 1) long_quote_ = {At(mark), last};
+  }
 
   void RefuseTag(const YAML::Mark& mark, const std::string& tag) const {
     if (tag.empty() || tag == "?" || tag == "!") return;
-    throw Refusal{At(mark), "", "the tag " + tag + " is not supported", "write a plain value"};
+    throw Refusal{At(mark), "", absl::StrCat("the tag ", tag, " is not supported"),
+                  "write a plain value"};
   }
 
   [[noreturn]] void RefuseDepth(const YAML::Mark& mark) const {
-    throw Refusal{At(mark), "", "nested deeper than " + std::to_string(kMaxDepth) + " levels", ""};
+    throw Refusal{At(mark), "", absl::StrCat("nested deeper than ", kMaxDepth, " levels"), ""};
   }
 
   void Open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -103,7 +136,7 @@ class Builder : public YAML::EventHandler {
     RefuseTag(mark, tag);
     if (static_cast<int>(open_.size()) >= kMaxDepth) RefuseDepth(mark);
     if (!open_.empty() && open_.back().node.kind == Node::Kind::kMap && !open_.back().key) {
-      throw Refusal{At(mark), "", "a key is a list or a map", "use a plain name as key"};
+      throw Refusal{At(mark), "", kComplexKey, "use a plain name as key"};
     }
     open_.push_back({.node = {.kind = kind, .place = At(mark)}, .anchor = anchor});
   }
@@ -124,10 +157,9 @@ class Builder : public YAML::EventHandler {
 
   void Add(Node node, YAML::anchor_t anchor) {
     if (++nodes_ > kMaxNodes) {
-      throw Refusal{
-          node.place, "",
-          "more than " + std::to_string(kMaxNodes) + " values once aliases are written out",
-          "remove the nested aliases"};
+      throw Refusal{node.place, "",
+                    absl::StrCat("more than ", kMaxNodes, " values once aliases are written out"),
+                    "remove the nested aliases"};
     }
     if (anchor != 0) anchors_[anchor] = node;
     if (open_.empty()) {
@@ -151,13 +183,12 @@ class Builder : public YAML::EventHandler {
 
   void AddKey(OpenNode& parent, Node node) {
     if (node.kind != Node::Kind::kScalar) {
-      throw Refusal{node.place, "", "a key is a list or a map", "use a plain name as key"};
+      throw Refusal{node.place, "", kComplexKey, "use a plain name as key"};
     }
     if (const NodeEntry* first = parent.node.Find(node.text)) {
-      throw Refusal{
-          node.place, node.text,
-          "the key stands twice in this map, first at line " + std::to_string(first->place.line),
-          "remove one of them"};
+      throw Refusal{node.place, PathTo(node.text),
+                    absl::StrCat("stands twice in this map, first at ", ToString(first->place)),
+                    "remove one of the two"};
     }
     parent.key = NodeEntry{.key = node.text, .place = node.place};
   }
@@ -178,34 +209,22 @@ class Builder : public YAML::EventHandler {
   }
 
   std::string file_;
+  const LineIndex& lines_;
+  std::optional<std::pair<Place, int>> long_quote_;
   std::vector<OpenNode> open_;
   std::map<YAML::anchor_t, Node> anchors_;
   std::optional<Node> root_;
   size_t nodes_ = 0;
 };
 
-// yaml-cpp's words for the commonest mistakes, in ours.
-std::pair<std::string, std::string> Explain(const std::string& message, const std::string& line) {
-  size_t indent = line.find_first_not_of(' ');
-  if (indent != std::string::npos && line[indent] == '\t') {
-    return {"a tab in the indentation", "indent with spaces"};
-  }
-  if (message.find("end of scalar") != std::string::npos ||
-      message.find("EOF while scanning") != std::string::npos ||
-      message.find("document indicator in scalar") != std::string::npos) {
-    return {"a quote that is never closed", "close it, or double it to have it in the text"};
-  }
-  if (message == "illegal map value") {
-    return {"a `: ` where no key can begin", "indent the line, or put the text in quotes"};
-  }
-  if (message == "end of map not found" || message == "end of sequence not found") {
-    return {"a line that is indented like none of those above it",
-            "indent it as far as its neighbours"};
-  }
-  if (message == "end of map flow not found" || message == "end of sequence flow not found") {
-    return {"a bracket or brace that is never closed", "close it"};
-  }
-  return {message, ""};
+std::nullopt_t Unreadable(const std::string& file, std::string message, std::string hint,
+                          Diagnostics& out) {
+  Diagnostic diagnostic;
+  diagnostic.place.file = file;
+  diagnostic.message = std::move(message);
+  diagnostic.hint = std::move(hint);
+  out.push_back(std::move(diagnostic));
+  return std::nullopt;
 }
 
 }  // namespace
@@ -219,31 +238,20 @@ const NodeEntry* Node::Find(std::string_view key) const {
   return nullptr;
 }
 
-std::string LineOf(std::string_view text, int line) {
-  size_t begin = 0;
-  for (int i = 1; i < line; ++i) {
-    begin = text.find('\n', begin);
-    if (begin == std::string_view::npos) return "";
-    ++begin;
-  }
-  std::string found(text.substr(begin, text.find('\n', begin) - begin));
-  if (!found.empty() && found.back() == '\r') found.pop_back();
-  return found;
-}
-
 std::optional<Node> ParseDocument(std::string_view text, const std::string& file,
                                   Diagnostics& out) {
   if (text.size() > kMaxBytes) {
-    out.push_back({.place = {file}, .message = "larger than 4 MiB", .hint = "is this a recipe?"});
-    return std::nullopt;
+    return Unreadable(file, "larger than 4 MiB", "is this a recipe?", out);
   }
-  if (size_t nul = text.find('\0'); nul != std::string_view::npos) {
-    out.push_back({.place = {file}, .message = "a zero byte: this is no text file", .hint = ""});
-    return std::nullopt;
+  if (text.find('\0') != std::string_view::npos) {
+    return Unreadable(file, "a zero byte: this is no text file", "name the YAML file of a recipe",
+                      out);
   }
-  Builder builder(file);
-  auto refuse = [&](Refusal refusal) {
-    std::string line = LineOf(text, refusal.place.line);
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  LineIndex lines(text);
+  Builder builder(file, lines);
+  auto refuse = [&](const Refusal& refusal) {
+    std::string line = lines.Line(refusal.place.line);
     out.push_back({.place = refusal.place,
                    .key = refusal.key,
                    .message = refusal.message,
@@ -256,7 +264,7 @@ std::optional<Node> ParseDocument(std::string_view text, const std::string& file
     YAML::Parser parser(stream);
     if (!parser.HandleNextDocument(builder)) return Node{.place = {file, 1, 1}};
     std::optional<Node> root = builder.TakeRoot();
-    Builder second(file);
+    Builder second(file, lines);
     if (parser.HandleNextDocument(second)) {
       std::optional<Node> extra = second.TakeRoot();
       return refuse({extra ? extra->place : Place{file}, "", "a second document begins here",
@@ -265,11 +273,29 @@ std::optional<Node> ParseDocument(std::string_view text, const std::string& file
     if (!root) return Node{.place = {file, 1, 1}};
     return root;
   } catch (const YAML::Exception& error) {
-    Place place{file, error.mark.line + 1, error.mark.column + 1};
-    if (error.mark.is_null()) place.line = place.column = 0;
-    auto [message, hint] = Explain(error.msg, LineOf(text, place.line));
-    return refuse({place, "", message, hint});
+    bool somewhere = error.mark.is_null() || (error.mark.line == 0 && error.mark.column == 0);
+    int line = somewhere ? lines.LineOf(text.size()) : error.mark.line + 1;
+    if (builder.long_quote() && builder.long_quote()->second >= line) {
+      return refuse(
+          {builder.long_quote()->first, "",
+           absl::StrCat("a quote that is closed only on line ", builder.long_quote()->second),
+           "close it on its own line"});
+    }
+    SyntaxError found =
+        ExplainSyntax(lines, {line, somewhere ? 1 : error.mark.column + 1, error.msg, ""});
+    return refuse({{file, found.line, lines.CharacterColumn(found.line, found.column)},
+                   "",
+                   found.message,
+                   found.hint});
   } catch (const Refusal& refusal) {
+    // What is taken for a key may be a bracket that is never closed.
+    if (std::optional<SyntaxError> open = FindOpenBracket(lines, lines.LineOf(text.size()));
+        open && refusal.key.empty() && refusal.message == kComplexKey) {
+      return refuse({{file, open->line, lines.CharacterColumn(open->line, open->column)},
+                     "",
+                     open->message,
+                     open->hint});
+    }
     return refuse(refusal);
   }
 }

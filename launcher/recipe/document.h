@@ -46,7 +46,4 @@ inline constexpr size_t kMaxBytes = 4 << 20;
 // be read: `out` says why.
 std::optional<Node> ParseDocument(std::string_view text, const std::string& file, Diagnostics& out);
 
-// The line of `text`, without its newline, for an excerpt.
-std::string LineOf(std::string_view text, int line);
-
 }  // namespace am::recipe

@@ -102,7 +102,11 @@ constexpr Key kMoeKeys[] = {
      .means = "of the experts"},
     {.name = "lm_head_precision", .type = kDtype, .nullable = true, .means = "of the logits"},
     {.name = "wrap_outer_model", .type = kBool, .fallback = "true", .support = kNoEffect},
-    {.name = "mp_policy", .type = kSection, .nullable = true, .section = &kMpPolicySection},
+    {.name = "mp_policy",
+     .type = kSection,
+     .nullable = true,
+     .means = "mixed precision of the experts",
+     .section = &kMpPolicySection},
 };
 constexpr Section kMoeSection = {.keys = kMoeKeys};
 

@@ -1,0 +1,46 @@
+// syntax: what a YAML parser's complaint means for the person who wrote the line. The parser says
+// where it gave up; the mistake is often further up: an unclosed quote or bracket, a missing blank
+// behind a colon, a tab.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace am::recipe {
+
+// Lines of a text by number (from 1), and bytes of it by place.
+class LineIndex {
+ public:
+  explicit LineIndex(std::string_view text);
+
+  std::string_view text() const { return text_; }
+  std::string Line(int line) const;                // without its end; empty where there is none
+  size_t Offset(int line, int byte_column) const;  // columns count from 1
+  int LineOf(size_t offset) const;
+  // Characters from the start of the line to the byte column, counted from 1.
+  int CharacterColumn(int line, int byte_column) const;
+
+ private:
+  std::string_view text_;
+  std::vector<size_t> starts_;
+};
+
+// The offset of the quote that closes the one at `open`; nothing where none does.
+std::optional<size_t> ClosingQuote(std::string_view text, size_t open);
+
+struct SyntaxError {
+  int line = 0;
+  int column = 0;  // bytes, from 1
+  std::string message;
+  std::string hint;
+};
+
+// The innermost [ or { that is still open at the end of a line.
+std::optional<SyntaxError> FindOpenBracket(const LineIndex& lines, int last_line);
+
+// `at` with the parser's own message becomes the likeliest mistake, at its own place.
+SyntaxError ExplainSyntax(const LineIndex& lines, SyntaxError at);
+
+}  // namespace am::recipe
