@@ -37,7 +37,7 @@ def render_lines(bin_dir, directory, requests):
     """The texts that am-tokenize renders, or None when it refuses any of them."""
     run = subprocess.run([bin_dir / "am-tokenize", directory, "--render"], capture_output=True, text=True, timeout=120,
                          input="".join(json.dumps(request) + "\n" for request in requests))
-    return [json.loads(line) for line in run.stdout.splitlines()] if run.returncode == 0 else None
+    return [json.loads(line) for line in run.stdout.strip("\n").split("\n")] if run.returncode == 0 else None
 
 
 def test_renders_the_templates_of_real_models_as_transformers_does(bin_dir, tokenizer_dirs):
