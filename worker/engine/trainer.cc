@@ -77,7 +77,7 @@ int Trainer::Run() {
     link_.Send(RankEventType::kDone, {{"reason", "already_complete"}, {"step", state_.step}});
     return kExitDone;
   }
-  if (leader() && spec_.checkpoint.enabled) {
+  if (leader()) {
     training_log_ = std::make_unique<JsonlLog>(spec_.checkpoint.dir + "/training.jsonl", state_.step);
     for (const auto& evaluator : evaluators_)
       validation_logs_.push_back(std::make_unique<JsonlLog>(

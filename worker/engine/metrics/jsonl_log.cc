@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
+#include <system_error>
 
 #include "common/error.h"
 #include "worker/engine/checkpoint/checkpointer.h"
@@ -16,6 +18,9 @@
 namespace am::engine {
 
 JsonlLog::JsonlLog(const std::string& path, int64_t step) : path_(path) {
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
+  if (error) throw IoError(path + ": its directory cannot be made: " + error.message());
   if (access(path.c_str(), F_OK) == 0) SupersedeLinesAfter(path, step);
   fd_ = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
   if (fd_ < 0) throw IoError(path + ": cannot be written: " + std::strerror(errno));
