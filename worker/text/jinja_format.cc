@@ -82,7 +82,8 @@ std::string FormatInteger(int64_t value, const Layout& layout) {
   const unsigned base = type == 'x' || type == 'X' ? 16 : type == 'o' ? 8 : type == 'b' ? 2 : 10;
   std::string digits;
   do {
-    digits += (type == 'X' ? "0123456789ABCDEF" : "0123456789abcdef")[magnitude % base];
+    const auto digit = static_cast<char>(magnitude % base);
+    digits += static_cast<char>(digit < 10 ? '0' + digit : (type == 'X' ? 'A' : 'a') + digit - 10);
     magnitude /= base;
   } while (magnitude != 0);
   std::reverse(digits.begin(), digits.end());
