@@ -124,6 +124,11 @@ class Binder {
 
   Value BindPart(const Key& key, const Node& node, const std::string& path) {
     if (node.kind == Node::Kind::kMap) return BindMap(*key.section, node, path);
+    bool name = node.kind == Node::Kind::kScalar && !ParseFloat(node.text) && !ParseBool(node.text);
+    if (!name) {
+      Report(node.place, path, "expected " + Expectation(key) + ", got " + Shown(node, path));
+      return {.place = node.place};
+    }
     Value value = BindScalar(key, Type::kText, node, path);
     const auto* target = std::get_if<std::string>(&value.data);
     if (!target || key.section->parts.empty()) return value;

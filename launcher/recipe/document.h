@@ -39,7 +39,7 @@ struct NodeEntry {
 };
 
 inline constexpr int kMaxDepth = 64;
-inline constexpr size_t kMaxNodes = 200'000;
+inline constexpr size_t kMaxNodes = 50'000;
 inline constexpr size_t kMaxBytes = 4 << 20;
 
 // The root of the one document in `text`; a null scalar where it is empty. Nothing where it cannot

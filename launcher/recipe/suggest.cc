@@ -42,15 +42,12 @@ std::string_view Nearest(std::string_view name, std::span<const std::string_view
   int limit = std::max(2, static_cast<int>(wanted.size()) / 3);
   limit = std::min(limit, static_cast<int>(wanted.size()) - 1);
   std::string_view best;
-  // The beginning of a single name, long enough to be meant: grad_acc.
-  size_t begun = 0;
+  // The beginning of a name, long enough to be meant: grad_acc. Of several the shortest.
   for (std::string_view candidate : known) {
     if (wanted.size() < 4 || !candidate.starts_with(wanted)) continue;
-    best = candidate;
-    ++begun;
+    if (best.empty() || candidate.size() < best.size()) best = candidate;
   }
-  if (begun == 1) return best;
-  best = {};
+  if (!best.empty()) return best;
   for (std::string_view candidate : known) {
     if (candidate.empty() || candidate.back() == '*') continue;
     int distance = EditDistance(wanted, Normal(candidate));
