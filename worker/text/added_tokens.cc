@@ -45,13 +45,13 @@ size_t SpaceAfter(std::string_view text) {  // length of the white space at the 
 
 }  // namespace
 
-void AddedTokens::Add(AddedToken token, const Vocabulary& model, const Normalizer& normalizer) {
+void AddedTokens::Add(AddedToken token, const Model& model, const Normalizer& normalizer) {
   if (token.content.empty()) return;
   int32_t id;
   if (const auto known = Find(token.content)) {
     if (by_id_.at(*known) == token) return;
     id = *known;
-  } else if (const auto in_model = model.Find(token.content)) {
+  } else if (const auto in_model = model.vocabulary().Find(token.content)) {
     id = *in_model;
   } else {
     const auto model_size = static_cast<int32_t>(model.size());
@@ -98,9 +98,9 @@ const std::string* AddedTokens::DecodedText(int32_t id) const {
   return token == nullptr ? nullptr : &token->content;
 }
 
-int64_t AddedTokens::CountBeyond(const Vocabulary& model) const {
+int64_t AddedTokens::CountBeyond(const Model& model) const {
   return std::count_if(ids_.begin(), ids_.end(),
-                       [&](const auto& entry) { return !model.Find(entry.first); });
+                       [&](const auto& entry) { return !model.vocabulary().Find(entry.first); });
 }
 
 void AddedTokens::Cut(std::string_view text, bool normalized, Text on_text, Token on_token) const {

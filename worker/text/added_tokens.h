@@ -16,8 +16,8 @@
 
 #include "worker/text/byte_trie.h"
 #include "worker/text/function_ref.h"
+#include "worker/text/model.h"
 #include "worker/text/normalizer.h"
-#include "worker/text/vocabulary.h"
 
 namespace am::text {
 
@@ -35,7 +35,7 @@ class AddedTokens {
  public:
   // Ids come from the tokens added before, then from the model, else they are the next ones. Call
   // Build afterwards.
-  void Add(AddedToken token, const Vocabulary& model, const Normalizer& normalizer);
+  void Add(AddedToken token, const Model& model, const Normalizer& normalizer);
   void Build();
 
   std::optional<int32_t> Find(std::string_view content) const;
@@ -47,7 +47,7 @@ class AddedTokens {
     return special_.contains(std::string(decoded_text));
   }
   // How many are not in the model's vocabulary.
-  int64_t CountBeyond(const Vocabulary& model) const;
+  int64_t CountBeyond(const Model& model) const;
 
   using Text = FunctionRef<void(size_t begin, size_t end)>;
   using Token = FunctionRef<void(int32_t id)>;

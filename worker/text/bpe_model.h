@@ -62,8 +62,8 @@ struct BpeOptions {
   std::string continuing_subword_prefix;
   std::string end_of_word_suffix;
   bool byte_level = false;  // words come as bytes, tokens are spelled in GPT-2's alphabet
-  // Where no pre-tokenizer cuts, words are cut before a run of U+2581, which no merge may join with what stands before;
-  // those few that do are told by the last byte of their left side.
+  // Where no pre-tokenizer cuts, words are cut before a run of U+2581, which no merge may join with
+  // what stands before; those few that do are told by the last byte of their left side.
   bool cut_at_metaspace = false;
   std::array<bool, 256> no_cut_after{};
 };

@@ -22,6 +22,8 @@ class Model {
   virtual size_t FirstWord(std::string_view text) const { return text.size(); }
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
+  // Entries of the vocabulary; more than its texts where a text has several (Unigram).
+  virtual int64_t size() const { return static_cast<int64_t>(vocabulary_.size()); }
 
  private:
   Vocabulary vocabulary_;

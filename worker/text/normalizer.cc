@@ -161,7 +161,7 @@ void Normalizer::ParseInto(const nlohmann::json& section) {
     });
   } else if (type == "Replace") {
     Add([regex = ParsePattern(section), content = StringField(section, "content")](Segment& s) {
-      if (ReplaceAll(regex, content, s.text) && content.empty()) s.at_start = false;
+      if (ReplaceAll(regex, content, s.text)) s.at_start = false;
     });
   } else if (type == "Nmt") {
     Add([](Segment& s) { MapCharacters(s, MapNmt); });

@@ -1,6 +1,7 @@
 #include "worker/text/patterns.h"
 
 #include "worker/text/json_fields.h"
+#include "worker/text/utf8.h"
 
 namespace am::text {
 
@@ -16,11 +17,15 @@ Regex ParsePattern(const nlohmann::json& section) {
 bool ReplaceAll(const Regex& regex, const std::string& content, std::string& text) {
   std::string out;
   size_t done = 0;
-  bool found = false, at_beginning = false;
+  bool found = false, moved = false;
   regex.ForEachMatch(text, [&](size_t begin, size_t end) {
     if (!found) out.reserve(text.size() + text.size() / 2);
     found = true;
-    at_beginning |= begin == 0 && end > 0;
+    if (begin == 0 && end > 0) {
+      size_t first = 0;
+      NextCodePoint(text, first);
+      moved = first < end || content.empty();
+    }
     out.append(text, done, begin - done);
     out += content;
     done = end;
@@ -28,7 +33,7 @@ bool ReplaceAll(const Regex& regex, const std::string& content, std::string& tex
   if (!found) return false;
   out.append(text, done);
   text = std::move(out);
-  return at_beginning;
+  return moved;
 }
 
 }  // namespace am::text

@@ -17,8 +17,11 @@ namespace {
 // Oniguruma follows Unicode.
 constexpr std::string_view kSpace =
     R"(\x09-\x0d\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
-constexpr std::string_view kWord =
-    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
+constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+// Outside of a class Oniguruma takes superscript digits and fractions of Latin-1 for word
+// characters too.
+constexpr std::string_view kBareWord =
+    R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 constexpr std::string_view kHex = "0-9A-Fa-f";
 constexpr std::string_view kAnyCharacter = R"([\x{0}-\x{10ffff}])";
 
@@ -107,22 +110,53 @@ constexpr std::pair<std::string_view, std::string_view> kCategories[] = {
 
 // POSIX brackets and their \p{} twins, over Unicode.
 std::optional<std::string> PosixItems(const std::string& name) {
-  if (name == "alnum") return R"(\p{L}\p{M}\p{Nd}\p{Nl}\x{24b6}-\x{24e9})";
-  if (name == "alpha" || name == "alphabetic") return R"(\p{L}\p{Nl}\p{Mn}\p{Mc}\x{24b6}-\x{24e9})";
+  if (name == "alnum") return R"(\p{Alphabetic}\p{Nd})";
+  if (name == "alpha") return R"(\p{Alphabetic})";
   if (name == "ascii") return R"(\x00-\x7f)";
   if (name == "blank") return R"(\x09\p{Zs})";
-  if (name == "cntrl") return R"(\p{Cc}\p{Cf}\p{Cn}\p{Co})";
+  if (name == "cntrl") return R"(\p{Cc})";
   if (name == "digit") return R"(\p{Nd})";
-  if (name == "lower" || name == "lowercase")
-    return R"(\p{Ll}\x{aa}\x{ba}\x{2b0}-\x{2b8}\x{2c0}\x{2c1}\x{2170}-\x{217f}\x{24d0}-\x{24e9})";
-  if (name == "upper" || name == "uppercase") return R"(\p{Lu}\x{2160}-\x{216f}\x{24b6}-\x{24cf})";
-  if (name == "punct") return R"(\p{P}$+<=>^`|~)";
+  if (name == "lower") return R"(\p{Lowercase})";
+  if (name == "upper") return R"(\p{Uppercase})";
+  if (name == "punct") return R"(\p{P}\p{S})";
   if (name == "space" || name == "whitespace") return std::string(kSpace);
   if (name == "word") return std::string(kWord);
   if (name == "xdigit") return std::string(kHex);
   if (name == "any") return R"(\x{0}-\x{10ffff})";
   return std::nullopt;
 }
+
+// Properties that are neither categories nor scripts.
+constexpr std::string_view kBinaryProperties[] = {"alphabetic",
+                                                  "lowercase",
+                                                  "uppercase",
+                                                  "emoji",
+                                                  "emojipresentation",
+                                                  "emojimodifier",
+                                                  "emojimodifierbase",
+                                                  "emojicomponent",
+                                                  "extendedpictographic",
+                                                  "ideographic",
+                                                  "unifiedideograph",
+                                                  "hexdigit",
+                                                  "asciihexdigit",
+                                                  "dash",
+                                                  "diacritic",
+                                                  "math",
+                                                  "idstart",
+                                                  "idcontinue",
+                                                  "xidstart",
+                                                  "xidcontinue",
+                                                  "cased",
+                                                  "caseignorable",
+                                                  "defaultignorablecodepoint",
+                                                  "graphemebase",
+                                                  "graphemeextend",
+                                                  "joincontrol",
+                                                  "quotationmark",
+                                                  "radical",
+                                                  "regionalindicator",
+                                                  "variationselector"};
 
 class Rewriter {
  public:
@@ -223,12 +257,16 @@ class Rewriter {
 
   void Escape() {
     if (at_ + 1 >= in_.size()) Fail("a backslash at the end");
-    if (const std::optional<Set> set = ReadSetEscape()) return Atom(set->Text());
     const char c = in_[at_ + 1];
+    if (c == 'w' || c == 'W') {
+      at_ += 2;
+      return Atom(Set{std::string(kBareWord), c == 'W'}.Text());
+    }
+    if (const std::optional<Set> set = ReadSetEscape()) return Atom(set->Text());
     switch (c) {
       case 'b':
       case 'B': {
-        const std::string w = "[" + std::string(kWord) + "]";
+        const std::string w = "[" + std::string(kBareWord) + "]";
         const bool edge = c == 'b';
         at_ += 2;
         return Atom("(?:(?<=" + w + ")" + (edge ? "(?!" : "(?=") + w + ")|(?<!" + w + ")" +
@@ -312,6 +350,9 @@ class Rewriter {
     } else if (canonical.size() <= 2) {
       property = canonical;
       property[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(property[0])));
+    } else if (std::find(std::begin(kBinaryProperties), std::end(kBinaryProperties), canonical) !=
+               std::end(kBinaryProperties)) {
+      property = canonical;
     } else {
       const size_t equals = canonical.find('=');  // a script; PCRE2 would add the script extensions
       property = "sc:" + (equals == std::string::npos ? canonical : canonical.substr(equals + 1));

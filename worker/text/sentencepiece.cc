@@ -280,25 +280,18 @@ std::unique_ptr<const Model> BuildBpe(const ModelProto& model, Vocabulary vocabu
 }
 
 std::unique_ptr<const Model> BuildUnigram(const ModelProto& model, Vocabulary vocabulary) {
-  float highest = -std::numeric_limits<float>::infinity();
-  std::vector<bool> reachable, scored;
-  for (const Piece& piece : model.pieces) {
-    reachable.push_back(piece.type == kNormal || piece.type == kUserDefined);
-    scored.push_back(piece.type == kNormal);
-    if (piece.type == kNormal) highest = std::max(highest, piece.score);
-  }
+  std::vector<bool> reachable;  // user-defined pieces are cut out before
   std::vector<double> scores;
-  for (const Piece& piece : model.pieces) {  // user-defined pieces get what makes them always win
-    scores.push_back(piece.type == kUserDefined
-                         ? static_cast<double>(piece.text.size() * highest) - 0.1
-                         : piece.score);
+  for (const Piece& piece : model.pieces) {
+    reachable.push_back(piece.type == kNormal);
+    scores.push_back(piece.score);
   }
   return std::make_unique<UnigramModel>(
       std::move(vocabulary), std::move(scores),
       UnigramModel::Options{.unk_id = static_cast<int32_t>(model.unk_id),
                             .byte_fallback = model.byte_fallback,
                             .single_precision = true},
-      &reachable, &scored);
+      &reachable);
 }
 
 }  // namespace
@@ -337,18 +330,19 @@ Pipeline LoadSentencePiece(std::string_view bytes, const std::string& file,
   for (const Piece& piece : model.pieces) {
     if (piece.type == kControl || piece.type == kUnknown) {
       pipeline.added.Add({.content = piece.text, .normalized = false, .special = true},
-                         pipeline.model->vocabulary(), already_normalized);
-    } else if (piece.type == kUserDefined && bpe) {
-      pipeline.added.Add({.content = piece.text, .normalized = true}, pipeline.model->vocabulary(),
+                         *pipeline.model, already_normalized);
+    } else if (piece.type == kUserDefined) {
+      pipeline.added.Add({.content = piece.text, .normalized = true}, *pipeline.model,
                          already_normalized);
     }
   }
   pipeline.decoder.Add(Decoder::Replace(std::string(kMetaspace), " "));
   pipeline.decoder.Add(Decoder::ByteFallback());
   pipeline.decoder.Add(Decoder::Fuse());
-  if (model.add_dummy_prefix)
-    pipeline.decoder.Add(
-        Decoder::Strip(U' ', model.space_is_suffix ? 0 : 1, model.space_is_suffix ? 1 : 0));
+  if (model.remove_extra_spaces || model.add_dummy_prefix) {
+    const size_t most = model.remove_extra_spaces ? std::numeric_limits<size_t>::max() : 1;
+    pipeline.decoder.Add(Decoder::Strip(U' ', most, 0));
+  }
   return pipeline;
 }
 

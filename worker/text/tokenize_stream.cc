@@ -133,12 +133,7 @@ class Stream {
   std::string Render(const Json& json) const {
     RenderRequest request;
     request.add_generation_prompt = options_.generation_prompt;
-    const auto set = [&](const char* name, std::optional<int32_t> id) {
-      if (id) request.variables[name] = tokenizer_.TokenText(id);
-    };
-    set("bos_token", tokenizer_.bos_id());
-    set("eos_token", tokenizer_.eos_id());
-    set("pad_token", tokenizer_.pad_id());
+    for (const auto& [name, text] : tokenizer_.special_tokens()) request.variables[name] = text;
     if (json.is_array()) {
       request.messages = json;
     } else if (json.is_object() && json.contains("messages")) {

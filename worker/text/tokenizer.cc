@@ -75,19 +75,17 @@ Tokenizer Tokenizer::Load(const std::string& model_dir) {
 // As transformers does it: added_tokens_decoder overrides what tokenizer.json says of a token, then
 // named and extra special tokens are added that are not there yet.
 void Tokenizer::Impl::ApplyConfig() {
-  const Vocabulary& vocabulary = pipeline.model->vocabulary();
+  const Model& model = *pipeline.model;
   for (const auto& [id, token] : config.added_tokens) {
     AddedToken added = token;
     for (const auto& [name, other] : config.named) added.special |= other.content == added.content;
-    pipeline.added.Add(std::move(added), vocabulary, pipeline.normalizer);
+    pipeline.added.Add(std::move(added), model, pipeline.normalizer);
   }
   for (const auto& [name, token] : config.named) {
-    if (!pipeline.added.Find(token.content))
-      pipeline.added.Add(token, vocabulary, pipeline.normalizer);
+    if (!pipeline.added.Find(token.content)) pipeline.added.Add(token, model, pipeline.normalizer);
   }
   for (const AddedToken& token : config.extra_special_tokens) {
-    if (!pipeline.added.Find(token.content))
-      pipeline.added.Add(token, vocabulary, pipeline.normalizer);
+    if (!pipeline.added.Find(token.content)) pipeline.added.Add(token, model, pipeline.normalizer);
   }
   pipeline.added.Build();
   plain_text = pipeline.normalizer.identity();
@@ -204,8 +202,8 @@ std::string Tokenizer::Decode(std::span<const int32_t> ids, bool skip_special_to
 }
 
 int64_t Tokenizer::vocab_size() const {
-  const Vocabulary& vocabulary = impl_->pipeline.model->vocabulary();
-  return static_cast<int64_t>(vocabulary.size()) + impl_->pipeline.added.CountBeyond(vocabulary);
+  const Model& model = *impl_->pipeline.model;
+  return model.size() + impl_->pipeline.added.CountBeyond(model);
 }
 
 std::optional<int32_t> Tokenizer::bos_id() const { return impl_->bos; }
@@ -230,6 +228,12 @@ std::string Tokenizer::TokenText(std::optional<int32_t> id) const {
   if (!id) return "";
   if (const AddedToken* token = impl_->pipeline.added.ById(*id)) return token->content;
   return std::string(impl_->pipeline.model->vocabulary().Text(*id));
+}
+
+std::vector<std::pair<std::string, std::string>> Tokenizer::special_tokens() const {
+  std::vector<std::pair<std::string, std::string>> tokens;
+  for (const auto& [name, token] : impl_->config.named) tokens.emplace_back(name, token.content);
+  return tokens;
 }
 
 const std::string& Tokenizer::chat_template() const { return impl_->config.chat_template; }

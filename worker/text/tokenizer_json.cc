@@ -369,7 +369,7 @@ Pipeline LoadTokenizerJson(std::string_view text, const std::string& file) {
   pipeline.decoder = InSection(file, "decoder", decoder, Decoder::Parse);
   pipeline.model = BuildModel(*std::move(model), pipeline.pre_tokenizer.byte_level(), text, file);
   for (AddedToken& token : added) {
-    pipeline.added.Add(std::move(token), pipeline.model->vocabulary(), pipeline.normalizer);
+    pipeline.added.Add(std::move(token), *pipeline.model, pipeline.normalizer);
   }
   return pipeline;
 }

@@ -20,6 +20,12 @@ bool IsAscii(std::string_view text) {
                      [](char c) { return static_cast<signed char>(c) >= 0; });
 }
 
+bool IsInUnicode(char32_t c, int version) {
+  UVersionInfo age;
+  u_charAge(static_cast<UChar32>(c), age);
+  return age[0] != 0 && age[0] <= version;
+}
+
 uint32_t CategoryMask(char32_t c) { return U_GET_GC_MASK(static_cast<UChar32>(c)); }
 
 const icu::Normalizer2& Form(NormalForm form) {
@@ -44,6 +50,16 @@ const icu::Normalizer2& Form(NormalForm form) {
   return *normalizer;
 }
 
+void AppendNormalized(std::string_view text, NormalForm form, std::string& out) {
+  icu::StringByteSink<std::string> sink(&out);
+  UErrorCode status = U_ZERO_ERROR;
+  Form(form).normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<int32_t>(text.size())),
+                           sink, nullptr, status);
+  if (U_FAILURE(status)) {
+    throw InternalError(std::string("ICU normalization: ") + u_errorName(status));
+  }
+}
+
 }  // namespace
 
 bool IsWhitespace(char32_t c) {
@@ -59,11 +75,22 @@ bool IsPunctuation(char32_t c) {
     return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') ||
            (c >= '{' && c <= '~');
   }
-  return CategoryMask(c) & U_GC_P_MASK;
+  if (c == 0x166D || c == 0x111C9) return true;
+  return (CategoryMask(c) & U_GC_P_MASK) && IsInUnicode(c, 8);
 }
-bool IsCombiningMark(char32_t c) { return c >= 0x300 && (CategoryMask(c) & U_GC_M_MASK); }
-bool IsNonspacingMark(char32_t c) { return c >= 0x300 && (CategoryMask(c) & U_GC_MN_MASK); }
-bool IsOther(char32_t c) { return CategoryMask(c) & U_GC_C_MASK; }
+bool IsCombiningMark(char32_t c) {
+  if (c < 0x300 || c == 0x111C9) return false;
+  if (c == 0x1CF2 || c == 0x1CF3) return true;
+  return (CategoryMask(c) & U_GC_M_MASK) && IsInUnicode(c, 9);
+}
+bool IsNonspacingMark(char32_t c) {
+  if (c < 0x300 || c == 0x1885 || c == 0x1886 || c == 0xA9BD || c == 0x111C9) return false;
+  if (c == 0x1734) return true;
+  return (CategoryMask(c) & U_GC_MN_MASK) && IsInUnicode(c, 8);
+}
+bool IsOther(char32_t c) {
+  return (CategoryMask(c) & (U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CO_MASK)) && IsInUnicode(c, 8);
+}
 bool IsWordCharacter(char32_t c) {
   if (c < 0x80)
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
@@ -72,16 +99,22 @@ bool IsWordCharacter(char32_t c) {
          c == 0x200D;
 }
 
+// What Unicode 9 does not know stands for itself, and nothing composes or moves across it.
 std::string Normalize(std::string_view text, NormalForm form) {
   if (IsAscii(text)) return std::string(text);
   std::string out;
-  out.reserve(text.size());
-  icu::StringByteSink<std::string> sink(&out);
-  UErrorCode status = U_ZERO_ERROR;
-  Form(form).normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<int32_t>(text.size())),
-                           sink, nullptr, status);
-  if (U_FAILURE(status))
-    throw InternalError(std::string("ICU normalization: ") + u_errorName(status));
+  out.reserve(text.size() + 16);
+  size_t done = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
+    const char32_t c = NextCodePoint(text, at);
+    if (c < 0x7FD || IsInUnicode(c, 9))
+      continue;  // U+07FD is the first later one that takes part in a normal form
+    AppendNormalized(text.substr(done, begin - done), form, out);
+    out.append(text, begin, at - begin);
+    done = at;
+  }
+  AppendNormalized(text.substr(done), form, out);
   return out;
 }
 

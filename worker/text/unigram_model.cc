@@ -13,13 +13,14 @@ constexpr size_t kNoStart = static_cast<size_t>(-1);
 }  // namespace
 
 UnigramModel::UnigramModel(Vocabulary vocabulary, std::vector<double> scores, Options options,
-                           const std::vector<bool>* reachable, const std::vector<bool>* scored)
+                           const std::vector<bool>* reachable)
     : Model(std::move(vocabulary)), scores_(std::move(scores)), options_(options) {
   double lowest = std::numeric_limits<double>::infinity();
   for (size_t id = 0; id < scores_.size(); ++id) {
-    if (scored == nullptr || (*scored)[id]) lowest = std::min(lowest, scores_[id]);
+    if (reachable == nullptr || (*reachable)[id]) lowest = std::min(lowest, scores_[id]);
   }
   unknown_score_ = lowest - kUnknownPenalty;
+  if (options_.single_precision) unknown_score_ = static_cast<float>(unknown_score_);
   std::vector<std::pair<std::string_view, int32_t>> keys;
   keys.reserve(this->vocabulary().size());
   this->vocabulary().ForEach([&](std::string_view text, int32_t id) {
@@ -36,9 +37,9 @@ void UnigramModel::Encode(std::string_view word, std::vector<int32_t>& ids) cons
   };
   std::vector<Best> best(word.size() + 1);
   const auto offer = [&](size_t start, size_t end, double score, int32_t id) {
+    if (options_.single_precision) score = static_cast<float>(score);
     Best& target = best[end];
-    if (target.start != kNoStart && score <= target.score) return;
-    target = {options_.single_precision ? static_cast<float>(score) : score, start, id};
+    if (target.start == kNoStart || score > target.score) target = {score, start, id};
   };
   for (size_t start = 0; start < word.size();) {
     const double so_far = best[start].score;

@@ -17,13 +17,12 @@ class UnigramModel : public Model {
     bool byte_fallback = false;
     bool single_precision = false;  // sums are rounded to float, as SentencePiece does
   };
-  // `scores[id]` belongs to token `id` of the vocabulary. Tokens may be left out of words
-  // (`reachable`: control symbols) and out of the lowest score, from which that of unknown
-  // characters follows (`scored`).
+  // `scores[id]` belongs to token `id` of the vocabulary; `reachable` may leave tokens out (control
+  // symbols), also from the lowest score, from which that of unknown characters follows.
   UnigramModel(Vocabulary vocabulary, std::vector<double> scores, Options options,
-               const std::vector<bool>* reachable = nullptr,
-               const std::vector<bool>* scored = nullptr);
+               const std::vector<bool>* reachable = nullptr);
   void Encode(std::string_view word, std::vector<int32_t>& ids) const override;
+  int64_t size() const override { return static_cast<int64_t>(scores_.size()); }
 
  private:
   void EmitUnknown(std::string_view text, std::vector<int32_t>& ids) const;

@@ -8,7 +8,8 @@
 
 namespace am::text {
 
-// Offset of the first byte that is not valid UTF-8 (surrogates and overlong forms are not), or nothing.
+// Offset of the first byte that is not valid UTF-8 (surrogates and overlong forms are not), or
+// nothing.
 std::optional<size_t> FindInvalidUtf8(std::string_view text);
 
 // Each maximal invalid sequence becomes U+FFFD, as Python's errors="replace" does it.

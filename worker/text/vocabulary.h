@@ -42,10 +42,12 @@ class Vocabulary {
   // `id` is in [0, kMaxId].
   void Insert(std::string_view token, int32_t id);
 
-  std::optional<int32_t> Find(std::string_view token) const { return Find(token, HashBytes(token)); }
+  std::optional<int32_t> Find(std::string_view token) const {
+    return Find(token, HashBytes(token));
+  }
   std::optional<int32_t> Find(std::string_view token, uint64_t hash) const;
-  // For many searches in a row, which are one cache miss after another: call the three steps for each of a batch of
-  // hashes before Find.
+  // For many searches in a row, which are one cache miss after another: call the three steps for
+  // each of a batch of hashes before Find.
   void PrefetchSlot(uint64_t hash) const {
     if (!slots_.empty()) __builtin_prefetch(&slots_[hash & (slots_.size() - 1)]);
   }
@@ -53,7 +55,8 @@ class Vocabulary {
     if (const Slot* slot = Home(hash)) __builtin_prefetch(&entries_[slot->entry_plus_one - 1]);
   }
   void PrefetchText(uint64_t hash) const {
-    if (const Slot* slot = Home(hash)) __builtin_prefetch(arena_.data() + entries_[slot->entry_plus_one - 1].offset);
+    if (const Slot* slot = Home(hash))
+      __builtin_prefetch(arena_.data() + entries_[slot->entry_plus_one - 1].offset);
   }
 
   // "" where no token has the id; Has tells the difference.
