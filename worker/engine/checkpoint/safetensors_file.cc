@@ -97,7 +97,7 @@ at::Tensor SafetensorsFile::View(const std::string& name) const {
   const bool aligned = reinterpret_cast<uintptr_t>(data) % c10::elementSize(info.dtype) == 0;
   if (!aligned || entry.begin == entry.end) {
     at::Tensor copy = at::empty(info.shape, options);
-    std::memcpy(copy.data_ptr(), data, entry.end - entry.begin);
+    if (entry.begin < entry.end) std::memcpy(copy.data_ptr(), data, entry.end - entry.begin);
     return copy;
   }
   std::shared_ptr<Impl> keep = impl_;
