@@ -1,5 +1,7 @@
 #include "launcher/recipe/bind.h"
 
+#include <absl/strings/str_cat.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -30,7 +32,7 @@ class Binder {
   Value BindMap(const Section& section, const Node& node, const std::string& path) {
     Value value{.data = Map(), .place = node.place};
     if (node.kind != Node::Kind::kMap) {
-      Report(node.place, path, "expected a map of keys, got " + Shown(node, path));
+      Report(node.place, path, absl::StrCat("expected a map of keys, got ", Shown(node, path)));
       return value;
     }
     Map& map = std::get<Map>(value.data);
@@ -82,20 +84,28 @@ class Binder {
                                 .hint = std::move(hint)});
   }
 
+  void ReportMismatch(const Key& key, const Node& node, const std::string& path,
+                      std::string hint = "") {
+    Report(node.place, path,
+           absl::StrCat("expected ", Expectation(key), ", got ", Shown(node, path)),
+           std::move(hint));
+  }
+
   // A scalar for a message: as it was written, so that nothing of the environment is shown.
   static std::string Shown(const Node& node, const std::string& path) {
     if (node.kind != Node::Kind::kScalar) return std::string(KindOf(node));
     if (IsSecretKey(path) || HoldsSecret(node.text)) return std::string(kStars);
     std::string text = node.text.substr(0, kShownText) + (node.text.size() > kShownText ? "…" : "");
     return node.quoted || node.text.empty() || node.text.find(' ') != std::string::npos
-               ? "\"" + text + "\""
+               ? absl::StrCat("\"", text, "\"")
                : text;
   }
 
   Value BindKey(const Key& key, const Node& node, const std::string& path) {
     if (node.IsPlainNull() && !TakesNullWord(key, node.text)) {
       if (!key.nullable) {
-        Report(node.place, path, "expected " + Expectation(key) + ", got nothing (null)");
+        Report(node.place, path,
+               absl::StrCat("expected ", Expectation(key), ", got nothing (null)"));
       }
       return {.place = node.place, .text = node.text};
     }
@@ -126,7 +136,7 @@ class Binder {
     if (node.kind == Node::Kind::kMap) return BindMap(*key.section, node, path);
     bool name = node.kind == Node::Kind::kScalar && !ParseFloat(node.text) && !ParseBool(node.text);
     if (!name) {
-      Report(node.place, path, "expected " + Expectation(key) + ", got " + Shown(node, path));
+      ReportMismatch(key, node, path);
       return {.place = node.place};
     }
     Value value = BindScalar(key, Type::kText, node, path);
@@ -146,15 +156,14 @@ class Binder {
                                                : Type::kFloat;
     if (node.kind == Node::Kind::kScalar) {
       if (item_type == Type::kFloat) {
-        Report(node.place, path, "expected " + Expectation(key) + ", got " + Shown(node, path),
-               "write [0.9, 0.999]");
+        ReportMismatch(key, node, path, "write [0.9, 0.999]");
         return {.place = node.place};
       }
       return BindScalar(key, item_type, node, path);
     }
     Value value{.data = List(), .place = node.place};
     if (node.kind == Node::Kind::kMap) {
-      Report(node.place, path, "expected " + Expectation(key) + ", got a map");
+      ReportMismatch(key, node, path);
       return value;
     }
     for (size_t i = 0; i < node.items.size(); ++i) {
@@ -171,8 +180,9 @@ class Binder {
     value.expanded = expansion.used;
     if (!expansion.unset) return expansion.text;
     if (unused_) return std::nullopt;
-    Report(node.place, path, "the environment variable " + *expansion.unset + " is not set",
-           "export it, or write a default: ${" + *expansion.unset + ",default}",
+    Report(node.place, path,
+           absl::StrCat("the environment variable ", *expansion.unset, " is not set"),
+           absl::StrCat("export it, or write a default: ${", *expansion.unset, ",default}"),
            options_.unset_variable);
     return std::nullopt;
   }
@@ -180,7 +190,7 @@ class Binder {
   Value BindScalar(const Key& key, Type type, const Node& node, const std::string& path) {
     Value value{.place = node.place, .text = node.text, .quoted = node.quoted};
     if (node.kind != Node::Kind::kScalar) {
-      Report(node.place, path, "expected " + Expectation(key) + ", got " + Shown(node, path));
+      ReportMismatch(key, node, path);
       return value;
     }
     std::optional<std::string> text = Text(node, path, value);
@@ -219,7 +229,7 @@ class Binder {
           hint = "did you mean " + std::string(near) + "?";
         }
       }
-      Report(node.place, path, "expected " + Expectation(key) + ", got " + Shown(node, path), hint);
+      ReportMismatch(key, node, path, hint);
     }
     return value;
   }
@@ -265,7 +275,7 @@ class Binder {
 
   void WarnOfSection(const NodeEntry& entry) {
     Report(entry.place, entry.key, "an unknown section, left alone",
-           "call it x-" + entry.key + " if it is yours", Severity::kWarning);
+           absl::StrCat("call it x-", entry.key, " if it is yours"), Severity::kWarning);
   }
 
   // Class names say more than the modules they lie in; one that begins with what was written is as
@@ -298,9 +308,10 @@ class Binder {
     }
     bool file = wanted.find(".py:") != std::string_view::npos;
     Report(node.place, path,
-           file ? Shown(node, path) + " is Python code, which is never run here"
-                : Shown(node, path) + " is not one of the parts that are built in",
-           best.empty() ? "known: " + trainable : "the nearest is " + std::string(best));
+           file ? absl::StrCat(Shown(node, path), " is Python code, which is never run here")
+                : absl::StrCat(Shown(node, path), " is not one of the parts that are built in"),
+           best.empty() ? absl::StrCat("known: ", trainable)
+                        : absl::StrCat("the nearest is ", std::string(best)));
   }
 
   void NotePart(const Part& part, const Node& node, const std::string& path) {

@@ -7,8 +7,10 @@
 #include <set>
 #include <string>
 
+#include "launcher/recipe/reference.h"
 #include "launcher/recipe/scalar.h"
 #include "launcher/recipe/suggest.h"
+#include "tests/launcher/golden_cases.h"
 
 namespace am::recipe {
 namespace {
@@ -80,6 +82,14 @@ TEST(Suggest, NamesTheNearestKnownKey) {
   EXPECT_EQ(Nearest("learning_rate", kKnown), "");
   EXPECT_EQ(EditDistance("abcd", "abdc"), 1);
   EXPECT_EQ(EditDistance("", "abc"), 3);
+}
+
+TEST(Reference, IsWhatTheSchemaSays) {
+  std::filesystem::path path = testing::SourceDirectory() / "docs" / "recipe_reference.md";
+  std::string printed = RecipeReference();
+  if (std::getenv("AMCTL_UPDATE_EXPECTED")) std::ofstream(path, std::ios::binary) << printed;
+  EXPECT_TRUE(printed == testing::ReadFile(path))
+      << path << " is out of date: run this test with AMCTL_UPDATE_EXPECTED=1";
 }
 
 }  // namespace
