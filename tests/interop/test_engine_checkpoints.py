@@ -10,6 +10,7 @@ from safetensors import safe_open  # noqa: E402
 from support import tiny  # noqa: E402
 from support.logits import engine_logits  # noqa: E402
 
+torch.set_num_threads(1)
 PROMPTS = [[5, 17, 33, 101, 7, 256], [1, 44], [300, 12, 9, 9, 9, 210, 77, 3, 180, 42]]
 
 
@@ -34,6 +35,22 @@ def load_whole(directory):
     model, info = transformers.AutoModelForCausalLM.from_pretrained(directory, output_loading_info=True)
     assert not info["missing_keys"] and not info["unexpected_keys"] and not info["mismatched_keys"], info
     return model
+
+
+@pytest.mark.parametrize("rope", [
+    {"rope_type": "default"},
+    {"rope_type": "linear", "factor": 4.0},
+    {"rope_type": "dynamic", "factor": 2.0},
+    {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64},
+    {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16},
+], ids=lambda rope: rope["rope_type"])
+def test_logits_of_every_rope_scaling_are_those_of_transformers(am_logits, tmp_path, rope):
+    # Longer and shorter than the positions that the model was made for. A fresh model a prompt: dynamic scaling remembers the longest.
+    prompts = [[(7 * i) % 480 for i in range(length)] for length in (5, 60)]
+    directory = tiny.make_model(tmp_path / "model", rope_scaling=rope, max_position_embeddings=32)
+    ours = engine_logits(am_logits, directory, prompts)
+    for answer, ids in zip(ours, prompts, strict=True):
+        same_logits([answer], load_whole(directory), [ids])
 
 
 @pytest.mark.parametrize("ranks,strategy", [(1, "ddp"), (2, "ddp"), (2, "fsdp2"), (3, "fsdp2")])

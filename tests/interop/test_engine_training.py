@@ -6,6 +6,8 @@ transformers = pytest.importorskip("transformers")
 
 from support import reference, tiny  # noqa: E402
 
+torch.set_num_threads(1)  # a tiny model gains nothing from more, and threads that spin slow the machine down
+
 STEPS = 20
 BATCH = {"max_steps": STEPS, "global_batch_size": 8, "local_batch_size": 2}
 # One dense Llama in the shapes that its family comes in.
@@ -16,7 +18,6 @@ SHAPES = {
     "one key head for each query head": {"num_key_value_heads": 4},
     "wide heads": {"head_dim": 32},
     "linear RoPE": {"rope_scaling": {"rope_type": "linear", "factor": 4.0}, "rope_theta": 5000.0},
-    "dynamic RoPE": {"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}, "max_position_embeddings": 32},
     "llama3 RoPE": {"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                                      "original_max_position_embeddings": 64}},
     "yarn RoPE": {"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}},
