@@ -72,6 +72,13 @@ Tokenizer Tokenizer::Load(const std::string& model_dir) {
   return Tokenizer(std::move(impl));
 }
 
+Tokenizer Tokenizer::FromPipeline(Pipeline pipeline) {
+  auto impl = std::make_unique<Impl>();
+  impl->pipeline = std::move(pipeline);
+  impl->ApplyConfig();
+  return Tokenizer(std::move(impl));
+}
+
 // As transformers does it: added_tokens_decoder overrides what tokenizer.json says of a token, then
 // named and extra special tokens are added that are not there yet.
 void Tokenizer::Impl::ApplyConfig() {

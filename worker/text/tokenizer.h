@@ -25,11 +25,14 @@ struct EncodeOptions {
   bool add_special_tokens = true;  // what the post-processor adds (bos, eos)
 };
 
+struct Pipeline;  // pipeline.h
+
 class Tokenizer {
  public:
   // Throws am::Error (kUser) that names the file, what is wrong in it, and what would be
   // understood.
   static Tokenizer Load(const std::string& model_dir);
+  static Tokenizer FromPipeline(Pipeline pipeline);  // for tests: without files around it
 
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
