@@ -104,6 +104,14 @@ class Prepare:
         rewrite_header(product, lambda header: header["model.norm.weight"].update(dtype="F77"))
 
     def missing_tensor(product):
+        from safetensors.torch import load_file, save_file
+
+        path = own_model(product) / "model.safetensors"
+        tensors = load_file(path)
+        del tensors["model.layers.1.mlp.up_proj.weight"]
+        save_file(tensors, path, metadata={"format": "pt"})
+
+    def hole_between_tensors(product):
         rewrite_header(product, lambda header: header.pop("model.layers.1.mlp.up_proj.weight"))
 
     def wrong_shape(product):
