@@ -58,7 +58,7 @@ def unprivileged(product):
     public.chmod(0o755)
     for name in ("model", "data"):
         setattr(product, name, shutil.copytree(getattr(product, name), public / name))
-        (public / name).chmod(0o755)
+        subprocess.run(["chmod", "-R", "a+rX", public / name], check=True)
     product.folder = public
     (public / "state").mkdir()
     os.chown(public / "state", NOBODY, NOBODY)
