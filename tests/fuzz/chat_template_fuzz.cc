@@ -1,4 +1,9 @@
 // Whatever the template: a text or am::Error, in bounded time and memory.
+//   clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I.
+//   tests/fuzz/chat_template_fuzz.cc \
+//     worker/text/chat_template.cc worker/text/jinja_*.cc worker/text/utf8.cc -licuuc -o
+//     chat_template_fuzz &&
+//     ./chat_template_fuzz -max_total_time=60 -timeout=30
 #include <cstddef>
 #include <cstdint>
 #include <string>

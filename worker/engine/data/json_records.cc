@@ -121,11 +121,13 @@ void JsonRecords::ReadDocument(const std::string& file, const RecordPlace& place
           article_place + ".paragraphs[" + std::to_string(paragraph_number++) + "]";
       size_t question_number = 0;
       for (const Json& question : list(paragraph, "qas", paragraph_place)) {
+        const std::string question_place =
+            paragraph_place + ".qas[" + std::to_string(question_number++) + "]";
+        if (!question.is_object()) throw At(file, question_place + ": expected an object");
         Json record = question;
         if (article.contains("title")) record["title"] = article["title"];
         if (paragraph.contains("context")) record["context"] = paragraph["context"];
-        nested_.push_back({std::move(record), file + ": " + paragraph_place + ".qas[" +
-                                                  std::to_string(question_number++) + "]"});
+        nested_.push_back({std::move(record), file + ": " + question_place});
       }
     }
   }

@@ -33,7 +33,7 @@ std::string FirstAnswer(const JsonRecord& record) {
     throw UserError(
         record.place +
         ": error: the field 'answers' must be {\"text\": [...]} or [{\"text\": ...}], got " +
-        answers.dump().substr(0, 80));
+        answers.type_name());
   }
   if (texts->empty()) {
     throw UserError(record.place +

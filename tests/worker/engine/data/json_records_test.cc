@@ -91,6 +91,9 @@ TEST_F(JsonRecordsTest, FlattensNestedSquad) {
   EXPECT_EQ(records.Get(1).place, path + ": data[0].paragraphs[0].qas[1]");
   EXPECT_THAT(ErrorOf(Write("bad.json", R"({"data": [{"paragraphs": [{"context": "C"}]}]})")),
               HasSubstr("bad.json: error: data[0].paragraphs[0].qas: expected a list"));
+  EXPECT_THAT(
+      ErrorOf(Write("odd.json", R"({"data": [{"paragraphs": [{"context": "C", "qas": [1]}]}]})")),
+      HasSubstr("odd.json: error: data[0].paragraphs[0].qas[0]: expected an object"));
 }
 
 TEST_F(JsonRecordsTest, FindsTheFilesOfASplit) {
