@@ -50,24 +50,22 @@ Examples:
   amctl run recipe.yaml --peft- --checkpoint.checkpoint_dir=full
 )",
      RunRun},
-#ifdef AMCTL_HAVE_VALIDATE
     {"validate", "check recipes and say what is wrong, and where",
-     R"(usage: amctl validate RECIPE... [--cluster C] [--nodes N] [--json] [--strict] [overrides]
+     R"(usage: amctl validate RECIPE... [options] [overrides]
 
 Checks recipes without starting anything: keys, types, and what they come to. Exit status 0 when there is
 nothing but warnings, 2 when there is an error.
 
-  --cluster C   check the layout against this cluster: local, another built-in name, or a file
-  --nodes N     on so many of its nodes
-  --json        {"diagnostics": [{"file", "line", "column", "severity", "key", "message", "hint"}]}
-  --strict      warnings are errors
+  --cluster C     check the layout against this cluster: local, another built-in name, or a file
+  --nodes N       on so many of its nodes
+  --check-paths   the model, the data and every variable have to be there
+  --json          {"diagnostics": [{"file", "line", "column", "severity", "key", "message", "hint"}]}
+  --strict        warnings are errors
 
 Example:
   amctl validate configs/recipes/*.yaml --strict
 )",
      RunValidate},
-#endif
-#ifdef AMCTL_HAVE_PLAN
     {"plan", "show how a recipe is laid out, and why",
      R"(usage: amctl plan RECIPE [--cluster C] [--nodes N] [--gpus-per-node N] [--json] [overrides]
 
@@ -82,10 +80,9 @@ Example:
   amctl plan recipe.yaml --cluster dgx-h100 --nodes 2
 )",
      RunPlan},
-#endif
-#ifdef AMCTL_HAVE_TOKENIZE
+#ifdef AMCTL_HAVE_TEXT
     {"tokenize", "see a model's tokenizer and chat template at work",
-     R"(usage: amctl tokenize DIR [--chat | --render | --decode]
+     R"(usage: amctl tokenize DIR [--chat | --render | --decode] [options]
 
 Reads JSON lines, writes JSON lines. DIR is a Hugging Face model directory.
 
@@ -93,6 +90,11 @@ Reads JSON lines, writes JSON lines. DIR is a Hugging Face model directory.
   --chat      an array of messages a line in; the chat template is applied; ids out
   --render    the same, the rendered text out
   --decode    an array of ids a line in, the text out
+
+  --no-special-tokens      do not add those of the model around a text
+  --add-generation-prompt  end a rendered chat with the beginning of an answer
+  --skip-special-tokens    leave them out when decoding
+  --lossy                  replace bytes that are not UTF-8 instead of refusing them
 
 Example:
   echo '"Hello, world"' | amctl tokenize models/SmolLM2-135M-Instruct

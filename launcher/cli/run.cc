@@ -14,6 +14,7 @@
 #include "common/exit_status.h"
 #include "common/file.h"
 #include "common/random.h"
+#include "launcher/cli/check.h"
 #include "launcher/cli/command.h"
 #include "launcher/cli/run_job.h"
 #include "launcher/cli/run_words.h"
@@ -89,6 +90,11 @@ std::string StateDir(const RunWords& words) {
   return home.empty() ? absl::StrCat("/tmp/amctl-", geteuid()) : home + "/.local/state/amctl";
 }
 
+std::string WorkingDirectory() {
+  char path[PATH_MAX];
+  return getcwd(path, sizeof path) == nullptr ? "" : path;
+}
+
 int TerminalWidth() {
   winsize size{};
   bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
@@ -126,13 +132,16 @@ int RunRun(CommandContext& context) {
                                   .unset_variable = recipe::Severity::kError,
                                   .not_trainable = recipe::Severity::kError}),
               *cluster, diagnostics);
+  for (recipe::Diagnostic& diagnostic : diagnostics) {  // all of it is about this recipe
+    if (!diagnostic.place.known()) diagnostic.place.file = words->recipe;
+  }
   bool terminal = &context.out == &std::cout && isatty(STDOUT_FILENO) && isatty(STDERR_FILENO);
-  context.err << recipe::RenderText(diagnostics, {.color = terminal && Getenv("NO_COLOR").empty()})
-              << std::flush;
+  context.err << recipe::RenderText(diagnostics, {.color = WantsColor(context.err)}) << std::flush;
   if (!prepared) return kExitUsage;
 
   RunJobOptions options{.state_dir = StateDir(*words),
                         .runtime_dir = Getenv("XDG_RUNTIME_DIR"),
+                        .working_directory = WorkingDirectory(),
                         .cores = CoresOfThisProcess(),
                         .live_width = TerminalWidth()};
   if (!Getenv("TMPDIR").empty()) options.temporary_dir = Getenv("TMPDIR");

@@ -172,9 +172,10 @@ class JobRun {
       output_.Message(absl::StrCat("warning: rank ", rank, ": ", text("message")));
     }
     if (rank != 0) return;
+    if (!text("path").empty()) event->fields["path"] = Shown(text("path"));
     if (std::string line = LogLine(*event); !line.empty()) output_.Line(std::move(line));
     if (event->type == RankEventType::kReady && !text("restored_from").empty()) {
-      output_.Message("amctl: resumed from " + text("restored_from"));
+      output_.Message("amctl: resumed from " + Shown(text("restored_from")));
     }
     if (event->type == RankEventType::kDone) done_ = *event;
     progress_.Update(*event);
@@ -212,7 +213,15 @@ class JobRun {
 
   std::string Checkpoint() const {
     const std::string& path = driver_.observed().checkpoint;
-    return path.empty() ? "" : absl::StrCat("; the last checkpoint is ", path);
+    return path.empty() ? "" : absl::StrCat("; the last checkpoint is ", Shown(path));
+  }
+
+  // As the recipe would say it, where it is below the folder that amctl was started in.
+  std::string Shown(const std::string& path) const {
+    const std::string& here = options_.working_directory;
+    bool below = !here.empty() && path.size() > here.size() + 1 && path.starts_with(here) &&
+                 path[here.size()] == '/';
+    return below ? path.substr(here.size() + 1) : path;
   }
 
   void ShowLog(const controller::Failure& failure) {

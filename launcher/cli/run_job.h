@@ -34,6 +34,7 @@ struct RunJobOptions {
                             // temporary one
   std::string temporary_dir = "/tmp";
   std::string rank_program;
+  std::string working_directory;  // paths below it are shown without it
   std::vector<std::string> environment;
   int cores = 1;
   int live_width = 80;
