@@ -1,5 +1,7 @@
 #include "launcher/recipe/load.h"
 
+#include <absl/strings/str_cat.h>
+
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -76,21 +78,25 @@ void RequireSections(const Recipe& recipe, Diagnostics& out) {
   }
 }
 
-// Rules between keys of one section, which need no cluster.
-void CheckKeysTogether(const Recipe& recipe, Diagnostics& out) {
-  if (recipe.Has("peft") && recipe.Part("peft") == "lora") {
-    bool targets = !recipe.Strings("peft.target_modules").empty();
-    bool excludes = !recipe.Strings("peft.exclude_modules").empty();
-    if (targets && excludes) {
-      recipe.Error(out, "peft.exclude_modules", "cannot be given together with target_modules",
-                   "keep one of the two");
-    }
-    if (recipe.Bool("peft.match_all_linear") && (targets || excludes)) {
-      recipe.Error(out, "peft.match_all_linear",
-                   "cannot be given together with target_modules or exclude_modules",
-                   "keep one of them");
-    }
+// Rules between the keys of a section, which need no cluster.
+
+void CheckPeft(const Recipe& recipe, Diagnostics& out) {
+  if (!recipe.Has("peft") || recipe.Part("peft") != "lora") return;
+  bool targets = !recipe.Strings("peft.target_modules").empty();
+  bool excludes = !recipe.Strings("peft.exclude_modules").empty();
+  if (targets && excludes) {
+    recipe.Error(out, "peft.exclude_modules", "cannot be given together with target_modules",
+                 "keep one of the two");
   }
+  if (recipe.Bool("peft.match_all_linear") && (targets || excludes)) {
+    recipe.Error(out, "peft.match_all_linear",
+                 "cannot be given together with target_modules or exclude_modules",
+                 "keep one of them");
+  }
+}
+
+void CheckOptimizer(const Recipe& recipe, Diagnostics& out) {
+  if (!recipe.Has("optimizer")) return;
   if (recipe.Has("optimizer.betas")) {
     std::vector<double> betas = recipe.Floats("optimizer.betas");
     bool legal = betas.size() == 2;
@@ -100,16 +106,36 @@ void CheckKeysTogether(const Recipe& recipe, Diagnostics& out) {
                    "write [0.9, 0.999]");
     }
   }
-  if (recipe.Has("optimizer") && recipe.Part("optimizer") == "sgd" &&
-      recipe.Bool("optimizer.nesterov") &&
+  if (recipe.Part("optimizer") == "sgd" && recipe.Bool("optimizer.nesterov") &&
       (recipe.Float("optimizer.momentum") <= 0 || recipe.Float("optimizer.dampening") != 0)) {
     recipe.Error(out, "optimizer.nesterov", "needs momentum above 0 and dampening 0",
                  "set optimizer.momentum, or nesterov: false");
   }
-  if (recipe.Has("lr_scheduler") && recipe.String("lr_scheduler.lr_decay_style") == "WSD" &&
+}
+
+void CheckLrScheduler(const Recipe& recipe, Diagnostics& out) {
+  if (!recipe.Has("lr_scheduler")) return;
+  if (recipe.String("lr_scheduler.lr_decay_style") == "WSD" &&
       !recipe.Has("lr_scheduler.wsd_decay_steps")) {
     recipe.Error(out, "lr_scheduler.lr_decay_style", "WSD needs wsd_decay_steps",
                  "set lr_scheduler.wsd_decay_steps");
+  }
+  double lr = recipe.Has("optimizer") ? recipe.Float("optimizer.lr") : 1e-5;
+  double most = recipe.OptFloat("lr_scheduler.max_lr").value_or(lr);
+  for (const char* key : {"lr_scheduler.init_lr", "lr_scheduler.min_lr"}) {
+    std::optional<double> value = recipe.OptFloat(key);
+    if (!value || *value <= most) continue;
+    bool given = recipe.Has("lr_scheduler.max_lr");
+    recipe.Error(
+        out, key,
+        absl::StrCat(*value, " is above ", given ? "max_lr " : "the optimizer's lr ", most),
+        "lower it, or raise max_lr");
+  }
+  std::optional<int64_t> warmup = recipe.OptInt("lr_scheduler.lr_warmup_steps");
+  std::optional<int64_t> decay = recipe.OptInt("lr_scheduler.lr_decay_steps");
+  if (warmup && decay && *warmup >= *decay) {
+    recipe.Error(out, "lr_scheduler.lr_warmup_steps",
+                 absl::StrCat(*warmup, " is not below lr_decay_steps ", *decay), "lower it");
   }
 }
 
@@ -167,7 +193,9 @@ std::optional<Recipe> Read(const LoadOptions& options, Diagnostics& out) {
   Say(bound.ignored, Severity::kWarning, "is understood and ignored", out);
   if (trainable && !HasErrors(out)) {
     RequireSections(recipe, out);
-    CheckKeysTogether(recipe, out);
+    CheckPeft(recipe, out);
+    CheckOptimizer(recipe, out);
+    CheckLrScheduler(recipe, out);
   }
   return recipe;
 }

@@ -7,12 +7,12 @@ namespace am::recipe {
 
 extern const Section kStepSchedulerSection;  // schema_training.cc
 extern const Section kDistEnvSection;
-extern const Section kOptimizerSection;
-extern const Section kLrSchedulerSection;
-extern const Section kLossSection;
 extern const Section kClipGradNormSection;
 extern const Section kRngSection;
-extern const Section kCheckpointSection;
+extern const Section kOptimizerSection;  // schema_optimizer.cc
+extern const Section kLrSchedulerSection;
+extern const Section kLossSection;
+extern const Section kCheckpointSection;   // schema_checkpoint.cc
 extern const Section kDistributedSection;  // schema_parallel.cc
 extern const Section kFsdpSection;
 extern const Section kModelSection;  // schema_model.cc
