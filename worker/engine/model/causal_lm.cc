@@ -66,7 +66,7 @@ Stream CausalLm::RunBlock(Block& block, const Stream& stream, const PackedBatch&
 at::Tensor CausalLm::Forward(const PackedBatch& batch, const PassContext& pass, const at::Tensor& rows,
                              ForwardHooks* hooks) {
   rope_.Prepare(batch.max_seqlen);
-  Stream stream{Embed(embedding_, batch.ids), {}};
+  Stream stream{Embed(embedding_, batch.ids, config_.padding_id), {}};
   for (auto& block : blocks_) {
     const at::Tensor keep = block == blocks_.back() ? rows : at::Tensor();
     if (hooks) stream = hooks->EnterBlock(block->index, std::move(stream));

@@ -94,6 +94,10 @@ ModelConfig ParseModelConfig(const json& j) {
   config.rms_norm_eps = Number(j, "rms_norm_eps", 1e-6);
   config.initializer_range = Number(j, "initializer_range", 0.02);
   config.tie_word_embeddings = Bool(j, "tie_word_embeddings", false);
+  if (j.contains("pad_token_id") && j["pad_token_id"].is_number_integer()) {
+    const int64_t id = j["pad_token_id"].get<int64_t>();
+    config.padding_id = id < 0 ? id + config.vocab_size : id;
+  }
   const bool attention_bias = Bool(j, "attention_bias", false);
   config.qkv_bias = qwen2 || attention_bias;
   config.attention_out_bias = attention_bias && !qwen2;

@@ -37,6 +37,8 @@ struct ModelConfig {
   double rms_norm_eps = 1e-6;
   double initializer_range = 0.02;
   bool tie_word_embeddings = false;
+  // Looking this token up gives its embedding no gradient, as torch.nn.Embedding's padding_idx; -1: none.
+  int64_t padding_id = -1;
   bool qkv_bias = false;
   bool attention_out_bias = false;
   bool mlp_bias = false;

@@ -34,8 +34,10 @@ std::optional<at::Tensor> Present(const at::Tensor& tensor) {
 
 struct EmbedFunction : Function<EmbedFunction> {
   // `anchor` is an empty tensor that requires grad: through it the graph exists even over frozen weights.
-  static Variable forward(AutogradContext* ctx, Variable /*anchor*/, Parameter* weight, Variable ids) {
+  static Variable forward(AutogradContext* ctx, Variable /*anchor*/, Parameter* weight, Variable ids,
+                          int64_t padding_id) {
     ctx->saved_data["weight"] = Keep(*weight);
+    ctx->saved_data["padding_id"] = padding_id;
     ctx->save_for_backward({ids});
     return at::embedding(weight->value, ids);
   }
@@ -46,9 +48,10 @@ struct EmbedFunction : Function<EmbedFunction> {
       bool first = false;
       at::Tensor& grad = weight.GradBuffer(&first);
       if (first) grad.zero_();
-      kernels::AddRows(grad, ids, grads[0].contiguous());
+      const at::Tensor learning = ids.ne(ctx->saved_data["padding_id"].toInt()).nonzero().squeeze(1);
+      kernels::AddRows(grad, ids.index_select(0, learning), grads[0].index_select(0, learning));
     }
-    return {Variable(), Variable(), Variable()};
+    return {Variable(), Variable(), Variable(), Variable()};
   }
 };
 
@@ -125,10 +128,10 @@ struct RopeAttentionFunction : Function<RopeAttentionFunction> {
 
 }  // namespace
 
-at::Tensor Embed(Parameter& weight, const at::Tensor& ids) {
+at::Tensor Embed(Parameter& weight, const at::Tensor& ids, int64_t padding_id) {
   at::Tensor anchor = at::empty({0}, weight.value.options());
   anchor.requires_grad_(true);
-  return EmbedFunction::apply(anchor, &weight, ids);
+  return EmbedFunction::apply(anchor, &weight, ids, padding_id);
 }
 
 std::pair<at::Tensor, at::Tensor> AddRmsNorm(Parameter& weight, double eps, const at::Tensor& residual,

@@ -13,7 +13,8 @@
 namespace am::engine {
 
 // weight: [V, H] -> [T, H]. The result requires grad even when the embedding is frozen, so that every block runs backward.
-at::Tensor Embed(Parameter& weight, const at::Tensor& ids);
+// Rows of `padding_id` get no gradient (torch.nn.Embedding's padding_idx); -1: none such.
+at::Tensor Embed(Parameter& weight, const at::Tensor& ids, int64_t padding_id);
 
 // s = residual + delta (delta may be undefined), y = weight * s / rms(s); returns {s, y}. Zhang & Sennrich 2019; statistics
 // in float32, rounded to the input's dtype before the weight, as transformers' LlamaRMSNorm.
