@@ -12,19 +12,22 @@ namespace {
 constexpr char kIntroduction[] =
     R"(# Recipe reference
 
-Made from the schema (`launcher/recipe/schema_*.cc`); do not edit. `AMCTL_UPDATE_EXPECTED=1 recipe_test` writes it anew.
+Made from the schema (`launcher/recipe/schema.h` and the tables beside it); do not edit.
+`AMCTL_UPDATE_EXPECTED=1 recipe_test` writes it anew.
 
-A recipe is a YAML map of sections. Values are typed by their keys: a number may be written `1e-5`, `true` may be `yes`, text stays as
-it stands, and `null`, `~`, `none` or nothing mean null where a key can be null (marked `?`). `${VAR}` and `${VAR,default}` take the
-environment's value; `$$` is a dollar sign. `--section.key=value` on the command line lays a value over the file; `--section.key-`
-takes a key out. Sections that begin with `x-` or `_` are yours.
+A recipe is a YAML map of sections. Values are typed by their keys: a number may be written `1e-5`,
+`true` may be `yes`, text stays as it stands, and `null`, `~`, `none` or nothing mean null where a
+key can be null (marked `?`). `${VAR}` and `${VAR,default}` take the environment's value; `$$` is a
+dollar sign. `--section.key=value` on the command line lays a value over the file;
+`--section.key-` takes a key out. Sections that begin with `x-` or `_` are yours.
 
-The last column says what becomes of a key: **–** it is honoured · **no effect** accepted, results are the same either way ·
-**ignored** accepted with a warning · **not yet** understood and planned for, but refused by `amctl run` (other values than the
-default and those in brackets).
+The last column says what becomes of a key: **–** it is honoured · **no effect** accepted, results
+are the same either way · **ignored** accepted with a warning · **not yet** understood and planned
+for, but refused by `amctl run` (other values than the default and those in brackets).
 
-PEFT patterns: `*` and `.*` stand for any characters, `.` for any one; a pattern without `*` names a whole module path or its last
-component. `"*_proj"` and `"*.proj"` both match every module that ends so.
+PEFT patterns: `*` and `.*` stand for any characters, `.` for any one; a pattern without `*` names a
+whole module path or its last component. `"*_proj"` and `"*.proj"` both match every module that ends
+so.
 )";
 
 std::string Escaped(std::string_view text) {

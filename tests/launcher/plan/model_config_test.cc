@@ -92,13 +92,13 @@ TEST(HuggingFaceCache, FollowsTheVariablesOfTheHub) {
   auto with = [](std::string name, std::string value) {
     return [name, value](const std::string& asked) -> std::optional<std::string> {
       if (asked == name) return value;
-      if (asked == "HOME") return "/home/u";
+      if (asked == "HOME") return "/u";
       return std::nullopt;
     };
   };
   EXPECT_EQ(HuggingFaceCache(with("HF_HUB_CACHE", "/c")), "/c");
   EXPECT_EQ(HuggingFaceCache(with("HF_HOME", "/h")), "/h/hub");
-  EXPECT_EQ(HuggingFaceCache(with("", "")), "/home/u/.cache/huggingface/hub");
+  EXPECT_EQ(HuggingFaceCache(with("", "")), "/u/.cache/huggingface/hub");
 }
 
 }  // namespace
