@@ -1,4 +1,6 @@
 // amctl: picks the command and says what there is. Each command is a file of its own (command.h).
+#include <fcntl.h>
+
 #include <array>
 #include <csignal>
 #include <iostream>
@@ -163,6 +165,10 @@ int Main(std::vector<std::string> words) {
 }  // namespace am::cli
 
 int main(int argc, char** argv) {
+  // Closed standard descriptors would be taken by the first files that we open, and be written to.
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) return am::kExitUsage;
+  }
   std::signal(SIGPIPE, SIG_IGN);  // a reader that is gone shows as a failed write, which says where
   am::InitLogFromEnvironment();
   return am::cli::Main({argv + 1, argv + argc});

@@ -89,15 +89,15 @@ std::string Progress::LiveLine(int width) const {
   if (stepped_) {
     absl::StrAppendFormat(&line, " | loss %.4f | %.0f tokens/s", loss_, tokens_per_s_);
     if (total_steps_ > step_ && step_s_ > 0) {
-      absl::StrAppend(&line, " | ",
-                      FormatTimeLeft(step_s_ * static_cast<double>(total_steps_ - step_)), " left");
+      absl::StrAppend(&line, " | ", FormatTime(step_s_ * static_cast<double>(total_steps_ - step_)),
+                      " left");
     }
   }
   if (!activity_.empty()) absl::StrAppend(&line, line.empty() ? "" : " | ", activity_);
   return line.substr(0, static_cast<size_t>(width > 0 ? width : 0));
 }
 
-std::string FormatTimeLeft(double seconds) {
+std::string FormatTime(double seconds) {
   auto whole = static_cast<int64_t>(std::ceil(seconds));
   if (whole < 3600) return absl::StrFormat("%d:%02d", whole / 60, whole % 60);
   return absl::StrFormat("%d:%02d:%02d", whole / 3600, whole / 60 % 60, whole % 60);

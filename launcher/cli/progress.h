@@ -32,7 +32,7 @@ class Progress {
 };
 
 // "0:42", "12:05", "3:07:09"
-std::string FormatTimeLeft(double seconds);
+std::string FormatTime(double seconds);
 
 // A line of a rank's log as a terminal can show it: what followed the last `\r`, control characters
 // and bytes that are not UTF-8 replaced, at most `max_bytes` of it.

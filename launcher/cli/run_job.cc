@@ -12,7 +12,9 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/check.h"
 #include "common/event_loop.h"
 #include "common/exit_status.h"
@@ -74,6 +76,19 @@ class SocketFolder {
   std::string path_;
 };
 
+// gRPC reads addresses as URIs.
+std::string UnixAddress(const std::string& path) {
+  std::string address = "unix:";
+  for (unsigned char c : path) {
+    if (absl::ascii_isalnum(c) || c == '/' || c == '-' || c == '.' || c == '_') {
+      address += static_cast<char>(c);
+    } else {
+      absl::StrAppend(&address, "%", absl::Hex(c, absl::kZeroPad2));
+    }
+  }
+  return address;
+}
+
 // The controller of one job: wires the loop, the driver, the service and the streams.
 class JobRun {
  public:
@@ -111,12 +126,17 @@ class JobRun {
         controller::UnixListener::Listen(loop_, folder->socket_path(), adopt);
     if (!listening.ok()) return Refuse(listening.status());
     listener = std::move(*listening);
-    std::thread agent([&, address = "unix:" + folder->socket_path()] {
-      agent::RunAgent(address, clock_, spawner_,
-                      {.state_dir = options_.state_dir,
-                       .rank_program = options_.rank_program,
-                       .environment = options_.environment,
-                       .cores = options_.cores});
+    std::thread agent([&, address = UnixAddress(folder->socket_path())] {
+      std::string reason = agent::RunAgent(address, clock_, spawner_,
+                                           {.state_dir = options_.state_dir,
+                                            .rank_program = options_.rank_program,
+                                            .environment = options_.environment,
+                                            .cores = options_.cores});
+      // Before we closed its stream: it never came to a connection.
+      loop_.Post([this, reason] {
+        driver_.Observe(controller::AgentLost{reason});
+        Turn();
+      });
     });
     loop_.Run();
     service_.Close();  // the agent ends when its stream does
@@ -174,8 +194,10 @@ class JobRun {
     if (rank != 0) return;
     if (!text("path").empty()) event->fields["path"] = Shown(text("path"));
     if (std::string line = LogLine(*event); !line.empty()) output_.Line(std::move(line));
-    if (event->type == RankEventType::kReady && !text("restored_from").empty()) {
-      output_.Message("amctl: resumed from " + Shown(text("restored_from")));
+    if (event->type == RankEventType::kReady) {
+      std::string restored = text("restored_from");
+      if (!restored.empty()) output_.Message("amctl: resumed from " + Shown(restored));
+      if (attempt == 1) output_.Message(absl::StrFormat("amctl: ready after %.2f s", SinceBegun()));
     }
     if (event->type == RankEventType::kDone) done_ = *event;
     progress_.Update(*event);
@@ -188,9 +210,12 @@ class JobRun {
     const controller::JobStatus& status = job.status;
     switch (status.phase) {
       case JobPhase::kSucceeded:
-        if (done_ && done_->fields.value("reason", "") == "already_complete") {
-          output_.Message(absl::StrCat("amctl: already complete at step ",
-                                       done_->fields.value("step", int64_t{0}), "; nothing to do"));
+        if (done_ && done_->fields.value("reason", nlohmann::json()) == "already_complete") {
+          output_.Message(
+              absl::StrCat("amctl: already complete at step ", DoneStep(), "; nothing to do"));
+        } else if (done_) {
+          output_.Message(absl::StrCat("amctl: done at step ", DoneStep(), " after ",
+                                       FormatTime(SinceBegun()), Checkpoint()));
         }
         break;
       case JobPhase::kFailed:
@@ -209,6 +234,13 @@ class JobRun {
         break;
     }
     return ExitStatusOf(job, interrupted_);
+  }
+
+  double SinceBegun() const { return Seconds(clock_.Now() - begun_); }
+
+  int64_t DoneStep() const {
+    auto step = done_->fields.find("step");
+    return step != done_->fields.end() && step->is_number_integer() ? step->get<int64_t>() : 0;
   }
 
   std::string Checkpoint() const {
@@ -244,6 +276,7 @@ class JobRun {
   Progress progress_;
   ProgressOutput& output_;
   SystemClock clock_;
+  TimePoint begun_ = clock_.Now();
   Spawner spawner_;
   EventLoop loop_;
   controller::AgentService service_;

@@ -269,6 +269,22 @@ def test_a_runtime_folder_that_cannot_be_used_is_replaced_by_a_temporary_one(sup
         assert supervised.run("hello; finish completed 1", env={"XDG_RUNTIME_DIR": runtime}).status == 0
 
 
+def test_a_runtime_folder_may_have_any_name(supervised):
+    runtime = pathlib.Path("/tmp") / f"am ctl %41?#é {os.getpid()}"
+    runtime.mkdir(mode=0o700)
+    try:
+        assert supervised.run("hello; finish completed 1", env={"XDG_RUNTIME_DIR": str(runtime)}).status == 0
+        assert (runtime / "amctl").exists(), "it was used"
+    finally:
+        (runtime / "amctl").rmdir()
+        runtime.rmdir()
+
+
+def test_closed_standard_descriptors_are_not_taken_by_other_files(supervised):
+    result = supervised.run("hello; ready 0; step 1; finish completed 1", prefix=["sh", "-c", "exec \"$@\" <&- >&-", "sh"])
+    assert result.status == 0 and result.out == "", result
+
+
 def test_no_folder_for_the_socket_at_all_is_refused(supervised):
     result = supervised.run("exit 0", env={"XDG_RUNTIME_DIR": "/proc/nonexistent", "TMPDIR": "/proc/nonexistent"})
     assert result.status == 2, result

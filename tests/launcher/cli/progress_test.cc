@@ -43,9 +43,9 @@ TEST(Progress, SmoothsTheTimeLeft) {
 }
 
 TEST(Progress, WritesTimesAsPeopleDo) {
-  EXPECT_EQ(FormatTimeLeft(0.2), "0:01");
-  EXPECT_EQ(FormatTimeLeft(725), "12:05");
-  EXPECT_EQ(FormatTimeLeft(11229), "3:07:09");
+  EXPECT_EQ(FormatTime(0.2), "0:01");
+  EXPECT_EQ(FormatTime(725), "12:05");
+  EXPECT_EQ(FormatTime(11229), "3:07:09");
 }
 
 TEST(ForDisplay, ShowsAnyBytesOnATerminal) {
