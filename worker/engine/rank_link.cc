@@ -77,6 +77,7 @@ RankLink::RankLink(const RankIdentity& identity, int64_t attempt) : identity_(id
   void* frames[1];
   backtrace(frames, 1);
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a failed write, with its message
   std::signal(SIGTERM, OnLeaveSignal);
   std::signal(SIGUSR1, OnLeaveSignal);
   std::signal(SIGUSR2, OnDumpSignal);

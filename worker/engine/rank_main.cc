@@ -10,6 +10,7 @@
 
 #include "common/error.h"
 #include "common/exit_status.h"
+#include "worker/engine/core/memory.h"
 #include "worker/engine/rank_link.h"
 #include "worker/engine/trainer.h"
 #include "worker/rank_io/rank_spec.h"
@@ -71,6 +72,7 @@ int Main(int argc, char** argv) {
 }  // namespace am::engine
 
 int main(int argc, char** argv) {
+  am::engine::KeepFreedMemory();
   const int status = am::engine::Main(argc, argv);
   // Static destructors of LibTorch take long and can wait for threads of lost peers; everything of ours is on disk.
   std::fflush(nullptr);

@@ -174,6 +174,7 @@ void Trainer::OpenData() {
 void Trainer::LoadState() {
   std::string resume_dir;
   if (spec_.checkpoint.enabled && leader()) {
+    directory_lock_ = std::make_unique<DirectoryLock>(spec_.checkpoint.dir);
     RemoveStaleStaging(spec_.checkpoint.dir);
     const ResumeChoice choice = ChooseResume(spec_.checkpoint);
     for (const std::string& note : choice.notes) link_.Warn(note);

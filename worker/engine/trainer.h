@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "worker/engine/checkpoint/directory_lock.h"
 #include "worker/engine/comm/communicator.h"
 #include "worker/engine/data/dataset.h"
 #include "worker/engine/evaluate.h"
@@ -56,6 +57,7 @@ class Trainer {
   const RankSpec& spec_;
   RankIdentity identity_;
   RankLink& link_;
+  std::unique_ptr<DirectoryLock> directory_lock_;  // leader
   std::unique_ptr<ProcessGroups> groups_;
   std::unique_ptr<Communicator> world_, shard_, replica_;
   std::unique_ptr<text::Tokenizer> tokenizer_;
