@@ -8,21 +8,12 @@
 
 #include "common/error.h"
 #include "worker/text/regex.h"
+#include "worker/text/regex_properties.h"
 #include "worker/text/utf8.h"
 
 namespace am::text {
 namespace {
 
-// Inside of a class. PCRE2's \s has U+180E and its \w (before 10.43) lacks marks and connectors;
-// Oniguruma follows Unicode.
-constexpr std::string_view kSpace =
-    R"(\x09-\x0d\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
-constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
-// Outside of a class Oniguruma takes superscript digits and fractions of Latin-1 for word
-// characters too.
-constexpr std::string_view kBareWord =
-    R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
-constexpr std::string_view kHex = "0-9A-Fa-f";
 constexpr std::string_view kAnyCharacter = R"([\x{0}-\x{10ffff}])";
 
 // One set of code points: what stands between the brackets, or an expression that takes exactly one
@@ -55,108 +46,6 @@ Set Negation(const Set& a) {
   if (a.expression.empty()) return {a.items, !a.negated};
   return {"", false, "(?:(?!" + a.Text() + ")" + std::string(kAnyCharacter) + ")"};
 }
-
-std::string Canonical(
-    std::string_view name) {  // Oniguruma ignores case, space, '-' and '_' in property names
-  std::string out;
-  for (const char c : name) {
-    if (c != ' ' && c != '-' && c != '_')
-      out.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
-  }
-  return out;
-}
-
-constexpr std::pair<std::string_view, std::string_view> kCategories[] = {
-    {"letter", "L"},
-    {"casedletter", "L&"},
-    {"lc", "L&"},
-    {"uppercaseletter", "Lu"},
-    {"lowercaseletter", "Ll"},
-    {"titlecaseletter", "Lt"},
-    {"modifierletter", "Lm"},
-    {"otherletter", "Lo"},
-    {"mark", "M"},
-    {"combiningmark", "M"},
-    {"nonspacingmark", "Mn"},
-    {"spacingmark", "Mc"},
-    {"enclosingmark", "Me"},
-    {"number", "N"},
-    {"decimalnumber", "Nd"},
-    {"letternumber", "Nl"},
-    {"othernumber", "No"},
-    {"punctuation", "P"},
-    {"connectorpunctuation", "Pc"},
-    {"dashpunctuation", "Pd"},
-    {"openpunctuation", "Ps"},
-    {"closepunctuation", "Pe"},
-    {"initialpunctuation", "Pi"},
-    {"finalpunctuation", "Pf"},
-    {"otherpunctuation", "Po"},
-    {"symbol", "S"},
-    {"mathsymbol", "Sm"},
-    {"currencysymbol", "Sc"},
-    {"modifiersymbol", "Sk"},
-    {"othersymbol", "So"},
-    {"separator", "Z"},
-    {"spaceseparator", "Zs"},
-    {"lineseparator", "Zl"},
-    {"paragraphseparator", "Zp"},
-    {"other", "C"},
-    {"control", "Cc"},
-    {"format", "Cf"},
-    {"surrogate", "Cs"},
-    {"privateuse", "Co"},
-    {"unassigned", "Cn"}};
-
-// POSIX brackets and their \p{} twins, over Unicode.
-std::optional<std::string> PosixItems(const std::string& name) {
-  if (name == "alnum") return R"(\p{Alphabetic}\p{Nd})";
-  if (name == "alpha") return R"(\p{Alphabetic})";
-  if (name == "ascii") return R"(\x00-\x7f)";
-  if (name == "blank") return R"(\x09\p{Zs})";
-  if (name == "cntrl") return R"(\p{Cc})";
-  if (name == "digit") return R"(\p{Nd})";
-  if (name == "lower") return R"(\p{Lowercase})";
-  if (name == "upper") return R"(\p{Uppercase})";
-  if (name == "punct") return R"(\p{P}\p{S})";
-  if (name == "space" || name == "whitespace") return std::string(kSpace);
-  if (name == "word") return std::string(kWord);
-  if (name == "xdigit") return std::string(kHex);
-  if (name == "any") return R"(\x{0}-\x{10ffff})";
-  return std::nullopt;
-}
-
-// Properties that are neither categories nor scripts.
-constexpr std::string_view kBinaryProperties[] = {"alphabetic",
-                                                  "lowercase",
-                                                  "uppercase",
-                                                  "emoji",
-                                                  "emojipresentation",
-                                                  "emojimodifier",
-                                                  "emojimodifierbase",
-                                                  "emojicomponent",
-                                                  "extendedpictographic",
-                                                  "ideographic",
-                                                  "unifiedideograph",
-                                                  "hexdigit",
-                                                  "asciihexdigit",
-                                                  "dash",
-                                                  "diacritic",
-                                                  "math",
-                                                  "idstart",
-                                                  "idcontinue",
-                                                  "xidstart",
-                                                  "xidcontinue",
-                                                  "cased",
-                                                  "caseignorable",
-                                                  "defaultignorablecodepoint",
-                                                  "graphemebase",
-                                                  "graphemeextend",
-                                                  "joincontrol",
-                                                  "quotationmark",
-                                                  "radical",
-                                                  "regionalindicator",
-                                                  "variationselector"};
 
 class Rewriter {
  public:
@@ -339,25 +228,10 @@ class Rewriter {
         Fail("a property name that is not understood");
       }
     }
-    const std::string canonical = Canonical(name);
-    if (std::optional<std::string> items = PosixItems(canonical))
+    if (std::optional<std::string> items = PosixClassItems(CanonicalPropertyName(name))) {
       return {*std::move(items), negated};
-    const auto* known = std::find_if(std::begin(kCategories), std::end(kCategories),
-                                     [&](const auto& entry) { return entry.first == canonical; });
-    std::string property;
-    if (known != std::end(kCategories)) {
-      property = known->second;
-    } else if (canonical.size() <= 2) {
-      property = canonical;
-      property[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(property[0])));
-    } else if (std::find(std::begin(kBinaryProperties), std::end(kBinaryProperties), canonical) !=
-               std::end(kBinaryProperties)) {
-      property = canonical;
-    } else {
-      const size_t equals = canonical.find('=');  // a script; PCRE2 would add the script extensions
-      property = "sc:" + (equals == std::string::npos ? canonical : canonical.substr(equals + 1));
     }
-    return {(negated ? "\\P{" : "\\p{") + property + "}"};
+    return {(negated ? "\\P{" : "\\p{") + PcreProperty(name) + "}"};
   }
 
   // Any other escape as one literal or assertion in PCRE2's spelling, consumed.
@@ -423,7 +297,7 @@ class Rewriter {
           std::string_view name = in_.substr(at_ + 2, end - at_ - 2);
           const bool not_in = !name.empty() && name[0] == '^';
           if (not_in) name.remove_prefix(1);
-          std::optional<std::string> items = PosixItems(std::string(name));
+          std::optional<std::string> items = PosixClassItems(std::string(name));
           if (!items) Fail("an unknown class [:" + std::string(name) + ":]");
           at_ = end + 2;
           current = Union(current, Set{*std::move(items), not_in});

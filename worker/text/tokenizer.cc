@@ -178,7 +178,7 @@ std::vector<int32_t> Tokenizer::Encode(std::string_view text, EncodeOptions opti
   WordCache& cache = impl_->Cache();
   std::vector<int32_t> ids;
   ids.reserve(text.size() / 4 + 8);
-  if (options.add_special_tokens) ids = post.prefix;
+  if (options.add_special_tokens) ids.insert(ids.end(), post.prefix.begin(), post.prefix.end());
   impl_->pipeline.added.Cut(
       text, /*normalized=*/false,
       [&](size_t begin, size_t end) {
