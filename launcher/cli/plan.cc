@@ -27,7 +27,7 @@ int RunPlan(CommandContext& context) {
     nlohmann::json json =
         checked.plan ? plan::ToJson(*checked.plan, checked.diagnostics)
                      : nlohmann::json{{"diagnostics", recipe::ToJson(checked.diagnostics)}};
-    context.out << json.dump(2) << "\n";
+    context.out << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
   } else if (checked.plan) {
     context.out << plan::ToText(*checked.plan);
   }

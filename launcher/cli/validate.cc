@@ -52,7 +52,9 @@ int RunValidate(CommandContext& context) {
     context.out << Verdict(path, checked.diagnostics);
   }
   if (words->json) {
-    context.out << nlohmann::json{{"diagnostics", all}}.dump(2) << "\n";
+    context.out << nlohmann::json{{"diagnostics", all}}.dump(
+                       2, ' ', false, nlohmann::json::error_handler_t::replace)
+                << "\n";
   }
   return wrong ? kExitUsage : kExitDone;
 }

@@ -102,17 +102,19 @@ std::optional<Batch> BatchOf(const recipe::Recipe& recipe, int dp, recipe::Diagn
 std::vector<std::string> Reasons(const Plan& plan, const Cluster& cluster) {
   const ParallelDims& d = plan.dims;
   std::vector<std::string> reasons;
-  reasons.push_back(absl::StrCat("world ", d.world(), " = ", plan.nodes, " nodes · ",
-                                 plan.ranks_per_node, plan.on_gpus ? " GPUs" : " CPU ranks", " of ",
-                                 cluster.name));
+  reasons.push_back(absl::StrCat("world ", d.world(), " = ", plan.nodes,
+                                 plan.nodes == 1 ? " node · " : " nodes · ", plan.ranks_per_node,
+                                 plan.on_gpus ? " GPUs" : " CPU ranks", " of ", cluster.name));
   reasons.push_back(absl::StrCat("dp ", d.dp(), " = world ", d.world(), " / (tp ", d.tp, " · cp ",
                                  d.cp, " · pp ", d.pp, ")"));
   if (plan.strategy == "ddp") {
     reasons.push_back("ddp: every rank holds the whole model");
   } else {
+    std::string copies =
+        d.dp_replicate > 1 ? absl::StrCat(", and copied ", d.dp_replicate, " times") : "";
     reasons.push_back(absl::StrCat("weights, gradients and moments are sharded over dp_shard ",
-                                   d.dp_shard, " · cp ", d.cp, " = ", d.dp_shard * d.cp,
-                                   " ranks and copied ", d.dp_replicate, " times"));
+                                   d.dp_shard, " · cp ", d.cp, " = ", d.dp_shard * d.cp, " ranks",
+                                   copies));
   }
   if (!plan.batch.reason.empty()) reasons.push_back(plan.batch.reason);
   if (d.ep > 1) {

@@ -72,8 +72,8 @@ json ToJson(const Plan& plan, const recipe::Diagnostics& diagnostics) {
 
 std::string ToText(const Plan& plan) {
   const ParallelDims& d = plan.dims;
-  std::string out = absl::StrFormat("%s: %d nodes × %d %s = %d ranks, %s\n", plan.cluster,
-                                    plan.nodes, plan.ranks_per_node,
+  std::string out = absl::StrFormat("%s: %d %s × %d %s = %d ranks, %s\n", plan.cluster, plan.nodes,
+                                    plan.nodes == 1 ? "node" : "nodes", plan.ranks_per_node,
                                     plan.on_gpus ? "GPUs" : "CPU ranks", d.world(), plan.strategy);
   absl::StrAppend(&out, "\n  axis          size  fabric\n");
   for (const PlannedAxis& axis : plan.axes) {

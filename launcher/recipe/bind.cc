@@ -8,6 +8,7 @@
 #include "launcher/recipe/scalar.h"
 #include "launcher/recipe/secret.h"
 #include "launcher/recipe/suggest.h"
+#include "launcher/recipe/syntax.h"
 
 namespace am::recipe {
 namespace {
@@ -155,6 +156,9 @@ class Binder {
                      : key.type == Type::kInts ? Type::kInt
                                                : Type::kFloat;
     if (node.kind == Node::Kind::kScalar) {
+      if (std::optional<Node> list = PythonSequence(node); list && item_type != Type::kText) {
+        return BindList(key, *list, path);
+      }
       if (item_type == Type::kFloat) {
         ReportMismatch(key, node, path, "write [0.9, 0.999]");
         return {.place = node.place};
@@ -173,11 +177,29 @@ class Binder {
     return value;
   }
 
+  // `(0.9, 0.95)` or `0.9,0.95`, as Python and its users write it.
+  static std::optional<Node> PythonSequence(const Node& node) {
+    std::string_view text = node.text;
+    if (text.starts_with('(') && text.ends_with(')')) text = text.substr(1, text.size() - 2);
+    if (text.find(',') == std::string_view::npos) return std::nullopt;
+    Node list{.kind = Node::Kind::kList, .place = node.place};
+    for (std::string_view item : Split(text, ',')) {
+      while (item.starts_with(' ')) item.remove_prefix(1);
+      while (item.ends_with(' ')) item.remove_suffix(1);
+      list.items.push_back({.place = node.place, .text = std::string(item)});
+    }
+    return list;
+  }
+
   // The text of a scalar, expanded; nothing where a variable is unset.
   std::optional<std::string> Text(const Node& node, const std::string& path, Value& value) {
     if (node.text.find('$') == std::string::npos) return node.text;
     Expansion expansion = Expand(node.text, options_.environment);
     value.expanded = expansion.used;
+    if (InvalidUtf8(expansion.text)) {
+      Report(node.place, path, "the environment holds a byte that is not UTF-8");
+      return std::nullopt;
+    }
     if (!expansion.unset) return expansion.text;
     if (unused_) return std::nullopt;
     Report(node.place, path,

@@ -249,6 +249,14 @@ std::optional<Node> ParseDocument(std::string_view text, const std::string& file
   }
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   LineIndex lines(text);
+  if (std::optional<size_t> invalid = InvalidUtf8(text)) {
+    int line = lines.LineOf(*invalid);
+    int column = static_cast<int>(*invalid - lines.Offset(line, 1)) + 1;
+    Unreadable(file, "a byte that is not UTF-8", "save the file as UTF-8", out);
+    out.back().place.line = line;
+    out.back().place.column = lines.CharacterColumn(line, column);
+    return std::nullopt;
+  }
   Builder builder(file, lines);
   auto refuse = [&](const Refusal& refusal) {
     std::string line = lines.Line(refusal.place.line);

@@ -8,6 +8,7 @@
 #include "launcher/recipe/schema.h"
 #include "launcher/recipe/secret.h"
 #include "launcher/recipe/suggest.h"
+#include "launcher/recipe/syntax.h"
 
 namespace am::recipe {
 namespace {
@@ -73,6 +74,9 @@ absl::StatusOr<std::vector<Override>> ParseOverrides(std::span<const std::string
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
     std::string name = WithoutDashes(argument);
+    if (InvalidUtf8(argument)) {
+      return absl::InvalidArgumentError("an argument that is not UTF-8");
+    }
     bool dashed = argument.starts_with("--");
     size_t equals = name.find('=');
     std::string_view key = std::string_view(name).substr(0, equals);
@@ -93,6 +97,10 @@ absl::StatusOr<std::vector<Override>> ParseOverrides(std::span<const std::string
       override.remove = true;
     } else if (i + 1 < arguments.size() && !arguments[i + 1].starts_with("--")) {
       override.value = arguments[++i];
+      if (InvalidUtf8(override.value)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("--", override.key, ": a value that is not UTF-8"));
+      }
     } else {
       override.value = "true";
     }
@@ -156,7 +164,7 @@ void ApplyOverride(const Override& override, Node& root, Diagnostics& out) {
       }
       node = &found->value;
     }
-    walked += (walked.empty() ? "" : ".") + std::string(parts[i]);
+    absl::StrAppend(&walked, walked.empty() ? "" : ".", std::string(parts[i]));
   }
   *node = std::move(*value);
 }

@@ -68,7 +68,7 @@ std::optional<int64_t> ParseInt(std::string_view text) {
   if (digits.empty() || !std::isxdigit(static_cast<unsigned char>(digits.front()))) {
     return std::nullopt;
   }
-  if (negative) digits.insert(0, "-");
+  if (negative) digits.insert(digits.begin(), '-');
   int64_t value = 0;
   auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
   if (error == std::errc() && end == digits.data() + digits.size()) return value;

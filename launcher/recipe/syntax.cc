@@ -114,6 +114,31 @@ int LineIndex::CharacterColumn(int line, int byte_column) const {
   return static_cast<int>(std::count_if(before.begin(), before.end(), begins)) + 1;
 }
 
+std::optional<size_t> InvalidUtf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    auto byte = [&](size_t at) -> unsigned {
+      return at < text.size() ? static_cast<unsigned char>(text[at]) : 0;
+    };
+    unsigned first = byte(i);
+    size_t length = first < 0x80   ? 1
+                    : first < 0xC2 ? 0
+                    : first < 0xE0 ? 2
+                    : first < 0xF0 ? 3
+                    : first < 0xF5 ? 4
+                                   : 0;
+    if (length == 0) return i;
+    // The second byte's range keeps out overlong forms, surrogates and what is above U+10FFFF.
+    unsigned least = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+    unsigned most = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+    for (size_t k = 1; k < length; ++k) {
+      if (byte(i + k) < least || byte(i + k) > most) return i;
+      least = 0x80, most = 0xBF;
+    }
+    i += length;
+  }
+  return std::nullopt;
+}
+
 std::optional<size_t> ClosingQuote(std::string_view text, size_t open) {
   char quote = text[open];
   for (size_t i = open + 1; i < text.size(); ++i) {

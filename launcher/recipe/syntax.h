@@ -27,6 +27,9 @@ class LineIndex {
   std::vector<size_t> starts_;
 };
 
+// The offset of the first byte that is not UTF-8; nothing where all of it is.
+std::optional<size_t> InvalidUtf8(std::string_view text);
+
 // The offset of the quote that closes the one at `open`; nothing where none does.
 std::optional<size_t> ClosingQuote(std::string_view text, size_t open);
 
