@@ -4,6 +4,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 namespace am::recipe {
 namespace {
@@ -176,7 +177,10 @@ Value FallbackOf(const Key& key) {
       std::string_view inside = key.fallback.substr(1, key.fallback.size() - 2);
       for (std::string_view item : Split(inside, ',')) {
         while (item.starts_with(' ')) item.remove_prefix(1);
-        list.push_back({.data = ParseFloat(item).value(), .text = std::string(item)});
+        Value number;
+        number.data = ParseFloat(item).value();
+        number.text = std::string(item);
+        list.push_back(std::move(number));
       }
       value.data = std::move(list);
       break;
