@@ -10,6 +10,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "worker/engine/comm/communicator.h"
+#include "worker/engine/core/memory.h"
 #include "worker/engine/loss/head_loss.h"
 #include "worker/engine/model_loader.h"
 #include "worker/engine/optim/optimizer.h"
@@ -75,6 +76,7 @@ void Run(int argc, char** argv) {
 }  // namespace am::engine
 
 int main(int argc, char** argv) {
+  am::engine::KeepFreedMemory();
   try {
     am::engine::Run(argc, argv);
   } catch (const std::exception& error) {
