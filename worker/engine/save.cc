@@ -32,7 +32,7 @@ std::vector<Chunk> OptimizerChunks(const ParameterStore& store, Optimizer& optim
   return chunks;
 }
 
-void WriteShard(CheckpointSave& save, const std::string& name, std::vector<Chunk> chunks) {
+void WriteShard(CheckpointSave& save, const std::string& name, const std::vector<Chunk>& chunks) {
   save.Add(name, WriteSafetensors(save.Path(name), chunks, {}));
 }
 
@@ -53,7 +53,15 @@ bool WantsConsolidated(const SaveRequest& request) {
 
 }  // namespace
 
-SaveResult SaveCheckpoint(const SaveRequest& request) {
+Snapshot TakeSnapshot(const ParameterStore& store, Optimizer& optimizer, bool copy) {
+  Snapshot snapshot{store.ParameterChunks(), OptimizerChunks(store, optimizer)};
+  if (copy)
+    for (auto* chunks : {&snapshot.weights, &snapshot.optimizer})
+      for (Chunk& chunk : *chunks) chunk.data = chunk.data.clone();
+  return snapshot;
+}
+
+SaveResult SaveCheckpoint(SaveRequest request) {
   const auto start = std::chrono::steady_clock::now();
   const RankSpec& spec = request.spec;
   const ParameterStore& store = *request.loaded.store;
@@ -66,14 +74,13 @@ SaveResult SaveCheckpoint(const SaveRequest& request) {
   }
   request.world.Barrier();
   if (store.writes_shard()) {
-    std::vector<Chunk> optimizer = OptimizerChunks(store, request.optimizer);
-    std::vector<Chunk> weights = store.ParameterChunks();
+    Snapshot& snapshot = request.snapshot;
     if (spec.peft) {
-      for (Chunk& chunk : weights) optimizer.push_back(std::move(chunk));
+      for (Chunk& chunk : snapshot.weights) snapshot.optimizer.push_back(std::move(chunk));
     } else {
-      WriteShard(save, ShardName("model", request.world.rank()), std::move(weights));
+      WriteShard(save, ShardName("model", request.world.rank()), snapshot.weights);
     }
-    WriteShard(save, ShardName("optim", request.world.rank()), std::move(optimizer));
+    WriteShard(save, ShardName("optim", request.world.rank()), snapshot.optimizer);
   }
   request.world.Barrier();
   SaveResult result;

@@ -17,7 +17,9 @@
 #include "common/exit_status.h"
 #include "worker/engine/loss/head_loss.h"
 #include "worker/engine/pack.h"
+#ifdef AMCTL_HAVE_TEXT
 #include "worker/text/tokenizer.h"
+#endif
 
 namespace am::engine {
 namespace {
@@ -98,6 +100,7 @@ int Trainer::Run() {
     const bool saving = WantsCheckpoint(outcome, last);
     if (!outcome.leave && WantsValidation(saving)) Validate();
     if (saving) Save(last);
+    if (last || outcome.leave) FinishSave();
     if (last || outcome.leave) {
       link_.Send(RankEventType::kDone, {{"reason", last ? "completed" : "saved_and_left"}, {"step", state_.step}});
       return last ? kExitDone : kRankExitSavedAndLeft;
@@ -114,6 +117,7 @@ void Trainer::JoinGroups() {
   if (layout.world_size == 1) {
     world_ = MakeSelfCommunicator();
     shard_ = MakeSelfCommunicator();
+    save_world_ = MakeSelfCommunicator();
     replica_ = MakeSelfCommunicator();
     return;
   }
@@ -136,6 +140,9 @@ void Trainer::JoinGroups() {
   }
   shard_ = groups_->Split("dp_shard", shard_groups);
   replica_ = groups_->Split("dp_replicate", replica_groups);
+  std::vector<int> everybody(layout.world_size);
+  std::iota(everybody.begin(), everybody.end(), 0);
+  save_world_ = groups_->Split("save", {everybody});
 }
 
 void Trainer::OpenData() {
@@ -144,7 +151,7 @@ void Trainer::OpenData() {
   const text::Tokenizer* tokenizer = nullptr;
 #ifdef AMCTL_HAVE_TEXT
   if (spec_.dataset.kind != "mock") {
-    tokenizer_ = std::make_unique<text::Tokenizer>(text::Tokenizer::Load(spec_.model.path));
+    tokenizer_ = std::make_shared<text::Tokenizer>(text::Tokenizer::Load(spec_.model.path));
     tokenizer = tokenizer_.get();
   }
 #endif
@@ -374,6 +381,7 @@ void Trainer::Validate() {
 }
 
 void Trainer::Save(bool final) {
+  FinishSave();
   link_.SetActivity("checkpoint", state_.step);
   const bool best = validation_loss_ && std::isfinite(*validation_loss_) &&
                     (!state_.best_validation_loss || *validation_loss_ < *state_.best_validation_loss);
@@ -383,22 +391,29 @@ void Trainer::Save(bool final) {
   const std::string path = spec_.checkpoint.dir + "/" + CheckpointDirName(finished_epoch_, state_.step);
   if (leader())
     link_.Send(RankEventType::kCheckpointBegun, {{"step", state_.step}, {"epoch", finished_epoch_}, {"path", path}});
-  const SaveResult result = SaveCheckpoint({.spec = spec_,
-                                            .loaded = loaded_,
-                                            .optimizer = *optimizer_,
-                                            .world = *world_,
-                                            .state = state_,
-                                            .finished_epoch = finished_epoch_,
-                                            .final = final,
-                                            .is_best = best,
-                                            .losses = losses});
-  for (const std::string& warning : result.warnings) link_.Warn(warning);
-  if (leader())
-    link_.Send(RankEventType::kCheckpointDone, {{"step", state_.step},
-                                                {"epoch", finished_epoch_},
-                                                {"path", result.path},
-                                                {"bytes", result.bytes},
-                                                {"seconds", result.seconds}});
+  const bool beside = spec_.checkpoint.is_async;
+  SaveRequest request{.spec = spec_,
+                      .loaded = loaded_,
+                      .snapshot = TakeSnapshot(*loaded_.store, *optimizer_, beside),
+                      .world = *save_world_,
+                      .state = state_,
+                      .finished_epoch = finished_epoch_,
+                      .final = final,
+                      .is_best = best,
+                      .losses = std::move(losses)};
+  saving_ = std::async(beside ? std::launch::async : std::launch::deferred, [this, request = std::move(request)]() mutable {
+    const int64_t step = request.state.step, epoch = request.finished_epoch;
+    const SaveResult result = SaveCheckpoint(std::move(request));
+    for (const std::string& warning : result.warnings) link_.Warn(warning);
+    if (leader())
+      link_.Send(RankEventType::kCheckpointDone,
+                 {{"step", step}, {"epoch", epoch}, {"path", result.path}, {"bytes", result.bytes}, {"seconds", result.seconds}});
+  });
+  if (!beside) FinishSave();
+}
+
+void Trainer::FinishSave() {
+  if (saving_.valid()) saving_.get();
 }
 
 }  // namespace am::engine

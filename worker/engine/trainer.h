@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <future>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -49,6 +50,7 @@ class Trainer {
   void Report(const StepOutcome& outcome);
   void Validate();
   void Save(bool final);
+  void FinishSave();  // waits for a save that goes on beside the steps, and rethrows what it threw
   bool leader() const { return identity_.rank == 0; }
   bool AtEpochEnd() const { return state_.step_in_epoch == 0; }  // of the step that was just taken
   bool WantsValidation(bool saving) const;
@@ -60,7 +62,8 @@ class Trainer {
   std::unique_ptr<DirectoryLock> directory_lock_;  // leader
   std::unique_ptr<ProcessGroups> groups_;
   std::unique_ptr<Communicator> world_, shard_, replica_;
-  std::unique_ptr<text::Tokenizer> tokenizer_;
+  std::unique_ptr<Communicator> save_world_;  // all ranks again, for the thread that saves
+  std::shared_ptr<text::Tokenizer> tokenizer_;  // shared_ptr: the engine-only build has no such class to destroy
   std::unique_ptr<Dataset> dataset_;
   std::unique_ptr<DataLoader> loader_;
   std::vector<std::unique_ptr<Evaluator>> evaluators_;
@@ -75,6 +78,7 @@ class Trainer {
   int64_t steps_per_epoch_ = 0;
   int64_t total_steps_ = 0;
   int64_t token_budget_ = 0;
+  std::future<void> saving_;
   double last_loss_ = 0;
   std::optional<double> validation_loss_;  // of the step that was just taken
   std::vector<std::pair<std::string, double>> validation_losses_;

@@ -61,11 +61,9 @@ Sample Packager::PromptAnswer(const std::string& prompt, const std::string& answ
 text::Rendered Packager::Render(const Json& messages, const Json& tools,
                                 const std::string& place) const {
   try {
-    return chat_->Render({.messages = messages,
-                          .tools = tools,
-                          .variables = {{"bos_token", tokenizer_.TokenText(tokenizer_.bos_id())},
-                                        {"eos_token", tokenizer_.TokenText(tokenizer_.eos_id())},
-                                        {"pad_token", tokenizer_.TokenText(tokenizer_.pad_id())}}});
+    text::RenderRequest request{.messages = messages, .tools = tools};
+    for (const auto& [name, token] : tokenizer_.special_tokens()) request.variables[name] = token;
+    return chat_->Render(request);
   } catch (const Error& error) {
     throw At(place, error.what());
   }
