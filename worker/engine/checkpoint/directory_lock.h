@@ -12,7 +12,7 @@ class DirectoryLock {
  public:
   // Makes `root` where it is missing. A run that was killed a moment ago may still be ending: waits up to `patience` for it, then
   // throws am::Error (kUser). kIo where the directory cannot be made or written.
-  explicit DirectoryLock(const std::string& root, std::chrono::milliseconds patience = std::chrono::seconds(5));
+  explicit DirectoryLock(const std::string& root, std::chrono::milliseconds patience = std::chrono::seconds(2));
   ~DirectoryLock();
   DirectoryLock(const DirectoryLock&) = delete;
 

@@ -74,9 +74,15 @@ std::vector<std::string> AttachLora(CausalLm& model, const PeftSpec& spec) {
     linear->lora = std::move(lora);
   }
   if (adapted.empty()) {
-    std::string names;
-    for (size_t i = 0; i < std::min<size_t>(all.size(), 7); ++i) names += (i ? ", " : "") + all[i];
-    throw UserError("peft.target_modules: matches no linear of the model; they are " + names + ", ...");
+    const auto list = [](const std::vector<std::string>& texts, size_t most, const char* quote) {
+      std::string out;
+      for (size_t i = 0; i < std::min(texts.size(), most); ++i) out += (i ? ", " : "") + (quote + texts[i]) + quote;
+      return out + (texts.size() > most ? ", ..." : "");
+    };
+    const bool excludes = !spec.exclude_modules.empty();
+    throw UserError(std::string(excludes ? "peft.exclude_modules: " : "peft.target_modules: ") +
+                    list(excludes ? spec.exclude_modules : spec.target_modules, 8, "'") +
+                    (excludes ? " leaves" : " matches") + " no linear of the model; they are " + list(all, 7, ""));
   }
   for (const auto& unit : model.Units())
     for (Parameter* parameter : unit) parameter->trainable = parameter->name.find(".lora_") != std::string::npos;
