@@ -1,5 +1,6 @@
 #include "worker/engine/optim/optimizer.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_fused_adam.h>
@@ -25,6 +26,7 @@ constexpr double kDecay = 0.1;
 const std::vector<int64_t> kSizes = {1, 17, 1024, 5003};  // below, at and above a block
 
 std::vector<OptimizerSlot> MakeSlots(at::ScalarType master = at::kFloat) {
+  at::manual_seed(42);  // LibTorch seeds itself at random
   std::vector<OptimizerSlot> slots;
   for (int64_t n : kSizes) {
     slots.push_back({.name = "weight" + std::to_string(n), .master = at::randn({n}).to(master)});
