@@ -15,7 +15,6 @@ import json
 import pathlib
 import re
 import shutil
-import socket
 import struct
 
 import pytest
@@ -146,10 +145,6 @@ class Prepare:
     def checkpoints_is_a_file(product):
         product.checkpoints().write_text("a file")
 
-    def port_in_use(product):
-        product.listener = socket.create_server(("127.0.0.1", 0))
-        product.port = product.listener.getsockname()[1]
-
 
 def merged(product, sections, own_data):
     if own_data:
@@ -162,10 +157,10 @@ def test_bad_input(product, case):
     for name in [case.get("prepare")] if isinstance(case.get("prepare"), str) else case.get("prepare", []):
         getattr(Prepare, name)(product)
     places = {"model": str(product.model), "data": str(product.data), "checkpoints": str(product.checkpoints()),
-              "folder": str(product.folder), "port": getattr(product, "port", 0)}
+              "folder": str(product.folder)}
 
     def fill(text):
-        return re.sub(r"\{(model|data|checkpoints|folder|port)\}", lambda match: str(places[match[1]]), text)
+        return re.sub(r"\{(model|data|checkpoints|folder)\}", lambda match: str(places[match[1]]), text)
 
     def fill_all(value):
         if isinstance(value, dict):
@@ -189,5 +184,3 @@ def test_bad_input(product, case):
         assert not re.search(pattern, result.err), f"standard error says {pattern!r}\n{result}"
     assert len(result.err.splitlines()) <= case.get("lines", 40), f"an answer, not a dump\n{result}"
     assert result.seconds < case.get("seconds", 10), result
-    if hasattr(product, "listener"):
-        product.listener.close()

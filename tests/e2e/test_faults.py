@@ -88,7 +88,7 @@ def test_nothing_outlives_a_killed_amctl_and_the_rerun_goes_on(product, straight
 
 
 def test_a_rank_that_keeps_dying_fails_the_job_and_names_the_cause(product):
-    recipe = product.recipe(step_scheduler={"max_steps": 100000, "ckpt_every_steps": 100000})
+    recipe = product.recipe(step_scheduler={"max_steps": 100000, "num_epochs": 100000, "ckpt_every_steps": 100000})
     running = product.start("run", recipe, "--nproc-per-node=2", "--restart.max_restarts=1")
     killed = set()
     for attempt in (1, 2):
@@ -103,7 +103,7 @@ def test_a_rank_that_keeps_dying_fails_the_job_and_names_the_cause(product):
 
 
 def test_a_frozen_amctl_is_not_needed_for_ranks_to_die_with_it(product):
-    running = product.start("run", product.recipe(step_scheduler={"max_steps": 100000}), "--nproc-per-node=2")
+    running = product.start("run", product.recipe(step_scheduler={"max_steps": 100000, "num_epochs": 100000}), "--nproc-per-node=2")
     wait_until(lambda: running.finished() or len(product.training()) >= 2, 60, "two steps")
     assert len(running.ranks()) == 2
     running.signal(signal.SIGSTOP)

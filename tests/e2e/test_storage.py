@@ -88,3 +88,22 @@ def test_a_folder_that_becomes_full_of_somebody_elses_file_is_named(product):
     result = running.wait()
     assert result.status == 0, result
     assert [path for path in root.iterdir() if "superseded" in path.name], "what was in the way is kept under another name"
+
+
+def test_a_write_that_fails_in_the_middle_of_a_save_is_named_and_leaves_no_checkpoint(product):
+    limited = ["bash", "-c", 'ulimit -f 200; exec "$@"', "bash"]  # no file over 200 KiB: the weights are larger
+    result = product.amctl("run", product.recipe(step_scheduler={"max_steps": 3}), "--nproc-per-node=2", prefix=limited)
+    assert result.status in (1, 6), result
+    assert "File too large" in result.err and str(product.checkpoints()) in result.err, result
+    assert not list(product.checkpoints().glob("epoch_*")) and not (product.checkpoints() / "LATEST").exists()
+    product.train(ranks=2, step_scheduler={"max_steps": 3})
+
+
+def test_a_second_run_in_the_same_folder_is_refused(product):
+    recipe = product.recipe(step_scheduler={"max_steps": 100000, "num_epochs": 100000})
+    first = product.start("run", recipe)
+    wait_until(lambda: first.finished() or len(product.training()) >= 2, 60, "two steps")
+    second = product.amctl("run", recipe)
+    assert second.status == 2, second
+    assert "another run" in second.err and str(product.checkpoints()) in second.err, second
+    assert not first.finished()

@@ -1,6 +1,7 @@
 """A job from its recipe to its checkpoint, through the built programs, on a tiny random Llama."""
 import json
 import math
+import socket
 
 import pytest
 from support.product import STEP_LINE, jsonl
@@ -161,3 +162,14 @@ def test_overrides_are_part_of_the_run(product):
 def test_a_run_without_checkpoints_writes_none(product):
     product.train(checkpoint={"enabled": False}, step_scheduler={"max_steps": 2})
     assert not [path for path in product.checkpoints().glob("epoch_*")]
+
+
+def test_ports_that_are_taken_and_a_neighbour_change_nothing(product, one_rank):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        path = product.recipe("first", step_scheduler={"max_steps": 20})
+        neighbour = product.start("run", product.recipe("second", step_scheduler={"max_steps": 20}), "--nproc-per-node=2")
+        result = product.amctl("run", path, "--nproc-per-node=2", env={"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(taken.getsockname()[1])})
+        assert result.status == 0, result
+        assert neighbour.wait().status == 0
+    for name in ("first", "second"):
+        assert relative(product.losses(name), one_rank["full"]) < 1e-4
