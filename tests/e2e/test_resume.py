@@ -35,6 +35,13 @@ def test_adapters_resume_too(product):
     same(product, "resumed", "straight")
 
 
+def test_saves_beside_the_steps_resume_like_others(product):
+    product.train("straight", ranks=2, step_scheduler={"max_steps": STEPS})
+    for stop in (9, STEPS):
+        product.train("resumed", ranks=2, step_scheduler={"max_steps": stop, "ckpt_every_steps": 2}, checkpoint={"is_async": True})
+    same(product, "resumed", "straight")
+
+
 def test_a_run_resumes_on_another_number_of_ranks(product):
     product.train("straight", ranks=1, step_scheduler={"max_steps": STEPS})
     product.train("resumed", ranks=2, step_scheduler={"max_steps": 7})

@@ -77,6 +77,18 @@ def test_the_losses_of_n_ranks_are_those_of_one(product, one_rank, ranks, strate
     assert relative(product.losses(), reference) < 1e-4
 
 
+def test_sharded_replicas_have_the_losses_of_one_rank(product, one_rank):
+    product.train(ranks=4, step_scheduler={"max_steps": 20}, distributed={"strategy": "fsdp2", "dp_replicate_size": 2})
+    assert relative(product.losses(), one_rank["full"]) < 1e-4
+
+
+def test_dropout_does_not_depend_on_the_layout(product):
+    sections = {"step_scheduler": {"max_steps": 8}, "peft": product.lora(dropout=0.2)}
+    product.train("one", **sections)
+    product.train("two", ranks=2, **sections)
+    assert relative(product.losses("two"), product.losses("one")) < 1e-4
+
+
 @pytest.mark.parametrize("local_batch_size", [1, 4, 8])
 def test_the_losses_do_not_depend_on_the_micro_batch(product, one_rank, local_batch_size):
     product.train(step_scheduler={"max_steps": 20, "local_batch_size": local_batch_size})

@@ -140,9 +140,8 @@ void Trainer::JoinGroups() {
   }
   shard_ = groups_->Split("dp_shard", shard_groups);
   replica_ = groups_->Split("dp_replicate", replica_groups);
-  std::vector<int> everybody(layout.world_size);
-  std::iota(everybody.begin(), everybody.end(), 0);
-  save_world_ = groups_->Split("save", {everybody});
+  // The others wait for the leader while it exports, which takes longer than a collective of a step ever should.
+  save_world_ = groups_->Duplicate("save", std::max(std::chrono::milliseconds(spec_.dist.timeout_ms), std::chrono::milliseconds(std::chrono::minutes(30))));
 }
 
 void Trainer::OpenData() {

@@ -62,6 +62,9 @@ class ProcessGroups {
   virtual std::unique_ptr<Communicator> World() = 0;
   // Collective over all ranks: `partition` lists disjoint groups that cover the world, the same on every rank. Returns this rank's.
   virtual std::unique_ptr<Communicator> Split(const std::string& name, const std::vector<std::vector<int>>& partition) = 0;
+  // Collective: all ranks once more, with connections and a timeout of its own, for use from another thread than World()'s. Over
+  // Gloo where there is one, for it carries the barriers of files and not tensors.
+  virtual std::unique_ptr<Communicator> Duplicate(const std::string& name, std::chrono::milliseconds timeout) = 0;
 };
 
 }  // namespace am::engine

@@ -129,6 +129,9 @@ class SelfProcessGroups : public ProcessGroups {
                                       const std::vector<std::vector<int>>&) override {
     return MakeSelfCommunicator();
   }
+  std::unique_ptr<Communicator> Duplicate(const std::string&, std::chrono::milliseconds) override {
+    return MakeSelfCommunicator();
+  }
 };
 
 StorePtr OpenStore(const RendezvousOptions& options, const std::string& address) {
@@ -185,7 +188,7 @@ class StoreProcessGroups : public ProcessGroups {
     local_address_ = LocalAddressTowards(address, options.port);
     store_ = c10::make_intrusive<c10d::PrefixStore>(options.prefix, OpenStore(options, address));
     MeetAll(store_, options);
-    world_ = Connect("world", options.rank, options.world_size);
+    world_ = Connect("world", options.rank, options.world_size, options_);
   }
 
   std::unique_ptr<Communicator> World() override {
@@ -204,11 +207,23 @@ class StoreProcessGroups : public ProcessGroups {
       if (std::ssize(group) == options_.world_size && std::is_sorted(group.begin(), group.end())) {
         return World();
       }
-      return std::make_unique<BackendCommunicator>(Connect(prefix + std::to_string(i),
-                                                           static_cast<int>(self - group.begin()),
-                                                           static_cast<int>(group.size())));
+      return std::make_unique<BackendCommunicator>(
+          Connect(prefix + std::to_string(i), static_cast<int>(self - group.begin()),
+                  static_cast<int>(group.size()), options_));
     }
     throw InternalError("split " + name + ": unreachable");
+  }
+
+  std::unique_ptr<Communicator> Duplicate(const std::string& name,
+                                          std::chrono::milliseconds timeout) override {
+    RendezvousOptions options = options_;
+    options.timeout = timeout;
+#ifdef AMCTL_HAVE_GLOO
+    options.backend = "gloo";
+#endif
+    return std::make_unique<BackendCommunicator>(
+        Connect("again/" + std::to_string(splits_++) + "/" + name, options_.rank,
+                options_.world_size, options));
   }
 
  private:
@@ -224,20 +239,21 @@ class StoreProcessGroups : public ProcessGroups {
     }
   }
 
-  BackendPtr Connect(const std::string& name, int rank, int size) {
+  BackendPtr Connect(const std::string& name, int rank, int size,
+                     const RendezvousOptions& options) {
     StorePtr store = c10::make_intrusive<c10d::PrefixStore>(name, store_);
     return Translated("connecting the group " + name, [&]() -> BackendPtr {
 #ifdef AMCTL_HAVE_GLOO
-      if (options_.backend == "gloo") {
-        return MakeGlooBackend(store, rank, size, local_address_, options_.timeout);
+      if (options.backend == "gloo") {
+        return MakeGlooBackend(store, rank, size, local_address_, options.timeout);
       }
 #endif
 #ifdef USE_C10D_NCCL
-      if (options_.backend == "nccl") {
-        return MakeNcclBackend(store, rank, size, options_.timeout);
+      if (options.backend == "nccl") {
+        return MakeNcclBackend(store, rank, size, options.timeout);
       }
 #endif
-      throw UserError("distributed.backend: '" + options_.backend +
+      throw UserError("distributed.backend: '" + options.backend +
                       "' is not in this build; it has:"
 #ifdef AMCTL_HAVE_GLOO
                       " gloo"
