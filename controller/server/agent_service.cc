@@ -81,7 +81,10 @@ class Session final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::Contr
       : on_message_(std::move(on_message)), on_closed_(std::move(on_closed)) {}
 
   void Begin() {
-    self_ = shared_from_this();
+    {
+      std::lock_guard lock(mutex_);
+      self_ = shared_from_this();
+    }
     StartRead(&incoming_);
   }
 
@@ -94,7 +97,7 @@ class Session final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::Contr
 
   void OnReadDone(bool ok) override {
     if (ok) {
-      on_message_(self_, std::exchange(incoming_, {}));
+      on_message_(self(), std::exchange(incoming_, {}));
       StartRead(&incoming_);
       return;
     }
@@ -115,16 +118,23 @@ class Session final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::Contr
   }
 
   void OnDone() override {
-    on_closed_(self_);
+    std::shared_ptr<Session> last = self();
+    on_closed_(last);
+    std::lock_guard lock(mutex_);
     self_.reset();
   }
 
  private:
+  std::shared_ptr<Session> self() {
+    std::lock_guard lock(mutex_);
+    return self_;
+  }
+
   MessageCallback on_message_;
   ClosedCallback on_closed_;
-  std::shared_ptr<Session> self_;
   v1::AgentMessage incoming_;
   std::mutex mutex_;
+  std::shared_ptr<Session> self_;               // guarded by mutex_
   std::deque<v1::ControllerMessage> outgoing_;  // guarded by mutex_; the front is being written
   bool finishing_ = false;                      // guarded by mutex_
 };
