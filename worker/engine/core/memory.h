@@ -7,8 +7,17 @@
 // MALLOC_TRIM_THRESHOLD_ in the environment win.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
 namespace am::engine {
 
 void KeepFreedMemory();
+
+// A flat tensor of zeros whose pages the kernel hands out when they are first written, by the
+// thread that writes: what is filled soon (weights) or touched in the first step (moments) is not
+// written twice. On another device than the CPU: at::zeros.
+at::Tensor ZeroPages(int64_t numel, const at::TensorOptions& options);
 
 }  // namespace am::engine

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "common/error.h"
+#include "worker/engine/core/memory.h"
 #include "worker/engine/optim/slot_blocks.h"
 #include "worker/engine/optim/update_loops.h"
 
@@ -46,13 +47,24 @@ class Adam : public Optimizer {
       : spec_(spec), decoupled_(decoupled) {
     const at::ScalarType m = MomentDtype("exp_avg_dtype", spec.exp_avg_dtype);
     const at::ScalarType v = MomentDtype("exp_avg_sq_dtype", spec.exp_avg_sq_dtype);
+    // One block of memory for each moment of all slots.
+    int64_t total = 0;
+    for (const OptimizerSlot& slot : slots) total += slot.master.numel();
+    const auto block = [&](at::ScalarType dtype) {
+      return slots.empty() ? at::Tensor()
+                           : ZeroPages(total, slots[0].master.options().dtype(dtype));
+    };
+    const at::Tensor exp_avg = block(m), exp_avg_sq = block(v),
+                     largest = spec.amsgrad ? block(v) : at::Tensor();
+    int64_t begin = 0;
     for (const OptimizerSlot& slot : slots) {
-      const auto zeros = [&](at::ScalarType dtype) {
-        return at::zeros({slot.master.numel()}, slot.master.options().dtype(dtype));
+      const auto part = [&](const at::Tensor& of) {
+        return of.defined() ? of.narrow(0, begin, slot.master.numel()) : at::Tensor();
       };
       names_.push_back(slot.name);
-      moments_.push_back({zeros(m), zeros(v), spec.amsgrad ? zeros(v) : at::Tensor()});
+      moments_.push_back({part(exp_avg), part(exp_avg_sq), part(largest)});
       CheckSlot(slot, moments_.back().exp_avg);
+      begin += slot.master.numel();
     }
   }
 

@@ -1,11 +1,11 @@
 #include "worker/engine/parallel/flat_unit.h"
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
-
 #include "common/error.h"
+#include "worker/engine/core/memory.h"
 
 namespace am::engine {
 namespace {
@@ -14,12 +14,14 @@ namespace {
 constexpr int64_t kAlign = 32;
 int64_t RoundUp(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
-int64_t RowSize(const Parameter& parameter) { return parameter.numel() / std::max<int64_t>(parameter.shape[0], 1); }
+int64_t RowSize(const Parameter& parameter) {
+  return parameter.numel() / std::max<int64_t>(parameter.shape[0], 1);
+}
 
 }  // namespace
 
-FlatUnit::FlatUnit(std::vector<Parameter*> parameters, bool trainable, ShardGroups groups, at::ScalarType compute_dtype,
-                   at::ScalarType master_dtype)
+FlatUnit::FlatUnit(std::vector<Parameter*> parameters, bool trainable, ShardGroups groups,
+                   at::ScalarType compute_dtype, at::ScalarType master_dtype)
     : trainable_(trainable), groups_(groups), compute_dtype_(compute_dtype) {
   int64_t offset = 0;
   for (Parameter* parameter : parameters) {
@@ -37,8 +39,11 @@ FlatUnit::FlatUnit(std::vector<Parameter*> parameters, bool trainable, ShardGrou
       if (lo < hi) local_.push_back({entry.parameter, &piece, lo - from, lo - begin, hi - lo});
     }
   }
-  compute_ = at::zeros({shard_numel_}, compute_dtype);
-  if (trainable) master_ = master_dtype == compute_dtype ? compute_ : at::zeros({shard_numel_}, master_dtype);
+  compute_ = ZeroPages(shard_numel_, at::TensorOptions().dtype(compute_dtype));
+  if (trainable)
+    master_ = master_dtype == compute_dtype
+                  ? compute_
+                  : ZeroPages(shard_numel_, at::TensorOptions().dtype(master_dtype));
   if (shards == 1) {
     full_ = compute_;
     SetValues();
@@ -48,15 +53,18 @@ FlatUnit::FlatUnit(std::vector<Parameter*> parameters, bool trainable, ShardGrou
 
 void FlatUnit::Load(const PieceSource& source) {
   for (const LocalPiece& local : local_) {
-    const at::Tensor data = source(*local.parameter, *local.piece, local.piece_begin, local.piece_begin + local.count);
+    const at::Tensor data =
+        source(*local.parameter, *local.piece, local.piece_begin, local.piece_begin + local.count);
     if (trainable_) master_.narrow(0, local.shard_begin, local.count).copy_(data);
-    if (!trainable_ || !master_.is_same(compute_)) compute_.narrow(0, local.shard_begin, local.count).copy_(data);
+    if (!trainable_ || !master_.is_same(compute_))
+      compute_.narrow(0, local.shard_begin, local.count).copy_(data);
   }
 }
 
 void FlatUnit::SetValues() {
   for (const Entry& entry : entries_)
-    entry.parameter->value = full_.narrow(0, entry.offset, entry.parameter->numel()).view(entry.parameter->shape);
+    entry.parameter->value =
+        full_.narrow(0, entry.offset, entry.parameter->numel()).view(entry.parameter->shape);
 }
 
 void FlatUnit::StartGather() {
@@ -84,7 +92,8 @@ void FlatUnit::PrepareGradients() {
   if (!trainable_ || !communicates() || grad_full_.defined()) return;
   grad_full_ = at::empty({shard_numel_ * groups_.shard->size()}, at::kFloat);
   for (const Entry& entry : entries_)
-    entry.parameter->grad_home = grad_full_.narrow(0, entry.offset, entry.parameter->numel()).view(entry.parameter->shape);
+    entry.parameter->grad_home =
+        grad_full_.narrow(0, entry.offset, entry.parameter->numel()).view(entry.parameter->shape);
 }
 
 void FlatUnit::StartReduce() {
@@ -95,7 +104,8 @@ void FlatUnit::StartReduce() {
   }
   if (!communicates()) return;
   int64_t used = 0;
-  for (const Entry& entry : entries_) {  // the gaps of the alignment are summed too; they must hold numbers
+  for (const Entry& entry :
+       entries_) {  // the gaps of the alignment are summed too; they must hold numbers
     if (entry.offset > used) grad_full_.narrow(0, used, entry.offset - used).zero_();
     used = entry.offset + entry.parameter->numel();
   }
@@ -135,7 +145,8 @@ std::vector<OptimizerSlot> FlatUnit::Slots() const {
     OptimizerSlot slot;
     slot.name = local.piece->name;
     slot.master = master_.narrow(0, local.shard_begin, local.count);
-    if (!master_.is_same(compute_)) slot.compute = compute_.narrow(0, local.shard_begin, local.count);
+    if (!master_.is_same(compute_))
+      slot.compute = compute_.narrow(0, local.shard_begin, local.count);
     slots.push_back(std::move(slot));
   }
   return slots;
@@ -153,7 +164,8 @@ void FlatUnit::SetSlotGradients(OptimizerSlot* slots) const {
   }
 }
 
-std::vector<Chunk> FlatUnit::Chunks(const std::function<at::Tensor(size_t)>& tensor, const std::string& suffix) const {
+std::vector<Chunk> FlatUnit::Chunks(const std::function<at::Tensor(size_t)>& tensor,
+                                    const std::string& suffix) const {
   std::vector<Chunk> chunks;
   for (size_t i = 0; i < slot_count(); ++i) {
     const LocalPiece& local = local_[i];
