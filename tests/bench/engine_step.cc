@@ -1,13 +1,14 @@
-// engine_step MODEL_DIR [float32|bfloat16] [full|lora] [steps]: one optimizer step's time by phase, on random tokens of
-// the lengths of a SQuAD micro-batch. Prints tokens/s; for profiling, not for comparing with a peer (compare_with_transformers.py).
+// engine_step MODEL_DIR [float32|bfloat16] [full|lora] [steps]: one optimizer step's time by phase,
+// on random tokens of the lengths of a SQuAD micro-batch. Prints tokens/s; for profiling, not for
+// comparing with a peer (compare_with_transformers.py).
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/zeros.h>
+
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
-
-#include <ATen/Parallel.h>
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/zeros.h>
 
 #include "worker/engine/comm/communicator.h"
 #include "worker/engine/core/memory.h"
@@ -51,10 +52,11 @@ void Run(int argc, char** argv) {
   for (int step = 0; step < steps; ++step) {
     const double t0 = Seconds();
     loaded.store->BeginPass(true, true);
-    const at::Tensor hidden = loaded.model->Forward(batch, {.training = true}, batch.label_rows, loaded.store.get());
+    const at::Tensor hidden =
+        loaded.model->Forward(batch, {.training = true}, batch.label_rows, loaded.store.get());
     const double t1 = Seconds();
-    const HeadLossResult loss =
-        HeadLoss(loaded.model->head(), hidden, batch.labels, {}, 1.0 / static_cast<double>(batch.labels.size(0)));
+    const HeadLossResult loss = HeadLoss(loaded.model->head(), hidden, batch.labels, {},
+                                         1.0 / static_cast<double>(batch.labels.size(0)));
     const double t2 = Seconds();
     hidden.backward(loss.grad_hidden);
     loaded.store->EndPass();
@@ -66,9 +68,12 @@ void Run(int argc, char** argv) {
     optimizer->Step(loaded.store->slots(), 1e-5, 0, 1.0);
     loaded.store->ClearGradients();
     const double t5 = Seconds();
-    std::printf("forward %.3f  loss %.3f  backward %.3f  norm %.3f  optimizer %.3f  step %.3f s  %.0f tokens/s (loss %.4f, norm %.4f)\n",
-                t1 - t0, t2 - t1, t3 - t2, t4 - t3, t5 - t4, t5 - t0, static_cast<double>(batch.tokens()) / (t5 - t0),
-                loss.loss_sum / static_cast<double>(batch.labels.size(0)), squares);
+    std::printf(
+        "forward %.3f  loss %.3f  backward %.3f  norm %.3f  optimizer %.3f  step %.3f s  %.0f "
+        "tokens/s (loss %.4f, norm %.4f)\n",
+        t1 - t0, t2 - t1, t3 - t2, t4 - t3, t5 - t4, t5 - t0,
+        static_cast<double>(batch.tokens()) / (t5 - t0),
+        loss.loss_sum / static_cast<double>(batch.labels.size(0)), squares);
   }
 }
 

@@ -21,8 +21,9 @@ struct EvaluationResult {
 class Evaluator {
  public:
   // Tokenised on first use and kept. `world` outlives the evaluator.
-  Evaluator(const DatasetSpec& spec, std::unique_ptr<Dataset> dataset, const LossSpec& loss, Communicator& world, int dp_rank,
-            int dp_size, int64_t batch_size, int64_t token_budget);
+  Evaluator(const DatasetSpec& spec, std::unique_ptr<Dataset> dataset, const LossSpec& loss,
+            Communicator& world, int dp_rank, int dp_size, int64_t batch_size,
+            int64_t token_budget);
   const std::string& name() const { return name_; }
   EvaluationResult Run(CausalLm& model, ParameterStore& store);
 

@@ -1,15 +1,16 @@
 // am-logits: the model's answers as numbers, for comparing with other implementations.
-// usage: am-logits MODEL_DIR [--adapter DIR] [--dtype float32|bfloat16]; JSON arrays of ids, a line each, on standard input;
-// a JSON object a line on standard output: last_logits (of the last position), argmax and max (of every position).
-#include <cstdio>
-#include <iostream>
-#include <string>
-
+// usage: am-logits MODEL_DIR [--adapter DIR] [--dtype float32|bfloat16]; JSON arrays of ids, a line
+// each, on standard input; a JSON object a line on standard output: last_logits (of the last
+// position), argmax and max (of every position).
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
+
+#include <cstdio>
+#include <iostream>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "common/error.h"
 #include "common/exit_status.h"
@@ -37,7 +38,8 @@ int Main(int argc, char** argv) {
       spec.peft->dim = adapter.r;
       spec.peft->alpha = adapter.scaling * static_cast<double>(adapter.r);
       spec.peft->adapter_path = argv[i];
-      for (const AdapterModule& module : adapter.modules) spec.peft->target_modules.push_back(module.module);
+      for (const AdapterModule& module : adapter.modules)
+        spec.peft->target_modules.push_back(module.module);
     } else if (word == "--dtype" && i + 1 < argc) {
       spec.model.torch_dtype = argv[++i];
     } else if (spec.model.path.empty() && !word.starts_with("--")) {
@@ -47,7 +49,8 @@ int Main(int argc, char** argv) {
       break;
     }
   }
-  if (spec.model.path.empty()) throw UserError("usage: am-logits MODEL_DIR [--adapter DIR] [--dtype float32|bfloat16]");
+  if (spec.model.path.empty())
+    throw UserError("usage: am-logits MODEL_DIR [--adapter DIR] [--dtype float32|bfloat16]");
   const auto self = MakeSelfCommunicator();
   LoadedModel loaded = LoadModel(spec, {self.get(), self.get()}, "");
   const at::AutoGradMode no_record(false);
@@ -62,7 +65,9 @@ int Main(int argc, char** argv) {
     auto [max, argmax] = logits.max(-1);
     const at::Tensor ids = argmax.to(at::kLong).contiguous();
     std::cout << nlohmann::json{{"last_logits", Numbers(logits.select(0, logits.size(0) - 1))},
-                                {"argmax", std::vector<int64_t>(ids.data_ptr<int64_t>(), ids.data_ptr<int64_t>() + ids.numel())},
+                                {"argmax",
+                                 std::vector<int64_t>(ids.data_ptr<int64_t>(),
+                                                      ids.data_ptr<int64_t>() + ids.numel())},
                                 {"max", Numbers(max)}}
                      .dump()
               << "\n";

@@ -1,11 +1,11 @@
 #include "worker/engine/model_loader.h"
 
-#include <cmath>
-#include <map>
-
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
+
+#include <cmath>
+#include <map>
 
 #include "common/error.h"
 #include "worker/engine/checkpoint/adapter.h"
@@ -57,7 +57,8 @@ void CheckWeights(const WeightReader& weights, CausalLm& model, const std::strin
     }
   }
   if (count > 0)
-    throw UserError(dir + ": " + faults + (count > 5 ? "; and " + std::to_string(count - 5) + " more" : ""));
+    throw UserError(dir + ": " + faults +
+                    (count > 5 ? "; and " + std::to_string(count - 5) + " more" : ""));
 }
 
 // Initial values are a function of the seed and of the element's place in the global tensor.
@@ -79,11 +80,12 @@ at::Tensor Initialise(const RankSpec& spec, const ModelConfig& config, const Par
 }
 
 // LoRA weights by tensor name, from a PEFT adapter directory.
-std::map<std::string, at::Tensor> AdapterTensors(const PeftSpec& peft, const std::vector<std::string>& adapted) {
+std::map<std::string, at::Tensor> AdapterTensors(const PeftSpec& peft,
+                                                 const std::vector<std::string>& adapted) {
   const Adapter adapter = ReadAdapter(peft.adapter_path);
   if (adapter.r != peft.dim)
-    throw UserError(peft.adapter_path + ": the adapter's r is " + std::to_string(adapter.r) + ", peft.dim is " +
-                    std::to_string(peft.dim) + "; they must agree");
+    throw UserError(peft.adapter_path + ": the adapter's r is " + std::to_string(adapter.r) +
+                    ", peft.dim is " + std::to_string(peft.dim) + "; they must agree");
   std::map<std::string, at::Tensor> tensors;
   for (const AdapterModule& module : adapter.modules) {
     tensors[module.module + ".lora_A.weight"] = module.lora_a;
@@ -91,7 +93,8 @@ std::map<std::string, at::Tensor> AdapterTensors(const PeftSpec& peft, const std
   }
   for (const std::string& module : adapted)
     if (!tensors.contains(module + ".lora_A.weight"))
-      throw UserError(peft.adapter_path + ": has no weights for " + module + ", which peft.target_modules names");
+      throw UserError(peft.adapter_path + ": has no weights for " + module +
+                      ", which peft.target_modules names");
   return tensors;
 }
 
@@ -100,18 +103,29 @@ std::map<std::string, at::Tensor> AdapterTensors(const PeftSpec& peft, const std
 RunDtypes ChooseDtypes(const RankSpec& spec, const std::string& stored) {
   RunDtypes dtypes;
   const bool automatic = spec.model.torch_dtype == "auto";
-  at::ScalarType trained = automatic ? ParseDtype("config.json: dtype", stored) : ParseDtype("model.torch_dtype", spec.model.torch_dtype);
+  at::ScalarType trained = automatic ? ParseDtype("config.json: dtype", stored)
+                                     : ParseDtype("model.torch_dtype", spec.model.torch_dtype);
   dtypes.saved = trained;
   if (trained == at::kHalf) {
-    if (!automatic) throw UserError("model.torch_dtype: float16 needs loss scaling, which is not there; use bfloat16 or float32");
+    if (!automatic)
+      throw UserError(
+          "model.torch_dtype: float16 needs loss scaling, which is not there; use bfloat16 or "
+          "float32");
     dtypes.warnings.push_back("the weights are float16: trained in float32, saved as float16");
     trained = at::kFloat;
   }
-  dtypes.compute = spec.dist.param_dtype ? ParseDtype("distributed.mp_policy.param_dtype", *spec.dist.param_dtype) : trained;
-  if (dtypes.compute == at::kHalf) throw UserError("distributed.mp_policy.param_dtype: float16 needs loss scaling, which is not there; use bfloat16");
+  dtypes.compute = spec.dist.param_dtype
+                       ? ParseDtype("distributed.mp_policy.param_dtype", *spec.dist.param_dtype)
+                       : trained;
+  if (dtypes.compute == at::kHalf)
+    throw UserError(
+        "distributed.mp_policy.param_dtype: float16 needs loss scaling, which is not there; use "
+        "bfloat16");
   dtypes.master = ParseDtype("optimizer.master_weight_dtype", spec.optimizer.master_weight_dtype);
-  if (spec.peft && spec.peft->lora_dtype) dtypes.saved = ParseDtype("peft.lora_dtype", *spec.peft->lora_dtype);
-  if (spec.checkpoint.export_dtype) dtypes.saved = ParseDtype("checkpoint.export_dtype", *spec.checkpoint.export_dtype);
+  if (spec.peft && spec.peft->lora_dtype)
+    dtypes.saved = ParseDtype("peft.lora_dtype", *spec.peft->lora_dtype);
+  if (spec.checkpoint.export_dtype)
+    dtypes.saved = ParseDtype("checkpoint.export_dtype", *spec.checkpoint.export_dtype);
   return dtypes;
 }
 
@@ -124,27 +138,32 @@ LoadedModel LoadModel(const RankSpec& spec, ShardGroups groups, const std::strin
   loaded.model->activation_checkpointing = spec.dist.activation_checkpointing;
   if (spec.peft) loaded.adapted = AttachLora(*loaded.model, *spec.peft);
   loaded.store = std::make_unique<ParameterStore>(
-      *loaded.model, StoreOptions{.groups = groups,
-                                  .compute_dtype = loaded.dtypes.compute,
-                                  .master_dtype = loaded.dtypes.master,
-                                  .reshard_after_forward = spec.dist.reshard_after_forward.value_or(true)});
+      *loaded.model,
+      StoreOptions{.groups = groups,
+                   .compute_dtype = loaded.dtypes.compute,
+                   .master_dtype = loaded.dtypes.master,
+                   .reshard_after_forward = spec.dist.reshard_after_forward.value_or(true)});
 
-  // Trained parameters come from the checkpoint when resuming; a frozen base always from the model directory.
+  // Trained parameters come from the checkpoint when resuming; a frozen base always from the model
+  // directory.
   std::optional<WeightReader> base, resumed;
-  if (!resume_dir.empty()) resumed = WeightReader::Open(resume_dir + (spec.peft ? "/optim" : "/model"));
+  if (!resume_dir.empty())
+    resumed = WeightReader::Open(resume_dir + (spec.peft ? "/optim" : "/model"));
   if (!spec.model.from_config && (spec.peft || !resumed)) {
     base = WeightReader::Open(spec.model.path);
     CheckWeights(*base, *loaded.model, spec.model.path);
   }
   std::map<std::string, at::Tensor> adapter;
-  if (spec.peft && !resumed && !spec.peft->adapter_path.empty()) adapter = AdapterTensors(*spec.peft, loaded.adapted);
-  loaded.store->Load([&](const Parameter& parameter, const ParameterPiece& piece, int64_t begin, int64_t end) {
-    if (resumed && parameter.trainable) return resumed->ReadFlat(piece.name, begin, end);
-    if (const auto found = adapter.find(piece.name); found != adapter.end())
-      return found->second.reshape({-1}).narrow(0, begin, end - begin);
-    if (base && base->Has(piece.name)) return base->ReadFlat(piece.name, begin, end);
-    return Initialise(spec, config, parameter, piece, begin, end);
-  });
+  if (spec.peft && !resumed && !spec.peft->adapter_path.empty())
+    adapter = AdapterTensors(*spec.peft, loaded.adapted);
+  loaded.store->Load(
+      [&](const Parameter& parameter, const ParameterPiece& piece, int64_t begin, int64_t end) {
+        if (resumed && parameter.trainable) return resumed->ReadFlat(piece.name, begin, end);
+        if (const auto found = adapter.find(piece.name); found != adapter.end())
+          return found->second.reshape({-1}).narrow(0, begin, end - begin);
+        if (base && base->Has(piece.name)) return base->ReadFlat(piece.name, begin, end);
+        return Initialise(spec, config, parameter, piece, begin, end);
+      });
   return loaded;
 }
 

@@ -1,12 +1,12 @@
-// LoadedModel: the model of a RankSpec with its parameters placed and filled: from a Hugging Face directory, from a checkpoint of
-// ours, or freshly initialised. The only place that decides the dtypes of a run.
+// LoadedModel: the model of a RankSpec with its parameters placed and filled: from a Hugging Face
+// directory, from a checkpoint of ours, or freshly initialised. The only place that decides the
+// dtypes of a run.
 #pragma once
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "worker/engine/model/causal_lm.h"
 #include "worker/engine/parallel/parameter_store.h"
@@ -32,7 +32,8 @@ struct LoadedModel {
   std::unique_ptr<ParameterStore> store;
 };
 
-// `resume_dir`: a checkpoint of ours, empty for none. Throws am::Error (kUser) naming the tensors that are missing or shaped otherwise.
+// `resume_dir`: a checkpoint of ours, empty for none. Throws am::Error (kUser) naming the tensors
+// that are missing or shaped otherwise.
 LoadedModel LoadModel(const RankSpec& spec, ShardGroups groups, const std::string& resume_dir);
 
 }  // namespace am::engine

@@ -1,14 +1,16 @@
 #include "worker/engine/pack.h"
 
-#include <algorithm>
-
 #include <ATen/ops/empty.h>
+
+#include <algorithm>
 
 namespace am::engine {
 
 int64_t UsefulLength(const Sample& sample, int64_t ignore_index) {
   int64_t length = static_cast<int64_t>(sample.labels.size());
-  while (length > 0 && (sample.labels[length - 1] == -100 || sample.labels[length - 1] == ignore_index)) --length;
+  while (length > 0 &&
+         (sample.labels[length - 1] == -100 || sample.labels[length - 1] == ignore_index))
+    --length;
   return length;
 }
 
@@ -17,7 +19,8 @@ int64_t CountLabels(const Sample& sample, int64_t ignore_index) {
                        [&](int64_t label) { return label != -100 && label != ignore_index; });
 }
 
-std::vector<std::vector<size_t>> MergePasses(const std::vector<int64_t>& micro_batch_tokens, int64_t budget) {
+std::vector<std::vector<size_t>> MergePasses(const std::vector<int64_t>& micro_batch_tokens,
+                                             int64_t budget) {
   std::vector<std::vector<size_t>> passes;
   int64_t used = 0;
   for (size_t i = 0; i < micro_batch_tokens.size(); ++i) {

@@ -22,7 +22,8 @@ namespace {
 volatile std::sig_atomic_t g_leave_signal = 0;
 void OnLeaveSignal(int) { g_leave_signal = 1; }
 
-// Writes the stack of the thread that it interrupts; backtrace() was called once before, so it allocates nothing here.
+// Writes the stack of the thread that it interrupts; backtrace() was called once before, so it
+// allocates nothing here.
 void OnDumpSignal(int) {
   void* frames[64];
   const int count = backtrace(frames, 64);
@@ -69,7 +70,8 @@ RankIdentity RankIdentity::FromEnvironment() {
   return identity;
 }
 
-RankLink::RankLink(const RankIdentity& identity, int64_t attempt) : identity_(identity), attempt_(attempt) {
+RankLink::RankLink(const RankIdentity& identity, int64_t attempt)
+    : identity_(identity), attempt_(attempt) {
   event_fd_ = FdFromEnvironment(kEventFdEnv);
   control_fd_ = FdFromEnvironment(kControlFdEnv);
   lifeline_fd_ = FdFromEnvironment(kLifelineFdEnv);
@@ -81,8 +83,10 @@ RankLink::RankLink(const RankIdentity& identity, int64_t attempt) : identity_(id
   std::signal(SIGTERM, OnLeaveSignal);
   std::signal(SIGUSR1, OnLeaveSignal);
   std::signal(SIGUSR2, OnDumpSignal);
-  if (event_fd_ >= 0) std::signal(SIGINT, SIG_IGN);  // Ctrl-C is the supervisor's to handle
-  else std::signal(SIGINT, OnLeaveSignal);
+  if (event_fd_ >= 0)
+    std::signal(SIGINT, SIG_IGN);  // Ctrl-C is the supervisor's to handle
+  else
+    std::signal(SIGINT, OnLeaveSignal);
   thread_ = std::thread([this] { Watch(); });
 }
 
@@ -138,19 +142,23 @@ RankLink::Meeting RankLink::WaitForRendezvous(int64_t timeout_ms) {
   std::string address;
   if (control_fd_ >= 0) {
     std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms), [&] { return rendezvous_.has_value(); }))
-      throw PeerLostError("no meeting point was named within " + std::to_string(timeout_ms / 1000) + " s");
+    if (!changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms),
+                           [&] { return rendezvous_.has_value(); }))
+      throw PeerLostError("no meeting point was named within " + std::to_string(timeout_ms / 1000) +
+                          " s");
     address = rendezvous_->address;
     meeting.prefix = rendezvous_->prefix;
   } else {
     const char* host = std::getenv("MASTER_ADDR");
     const char* port = std::getenv("MASTER_PORT");
-    if (!host || !port) throw UserError("MASTER_ADDR and MASTER_PORT are needed when am-rank is started by hand");
+    if (!host || !port)
+      throw UserError("MASTER_ADDR and MASTER_PORT are needed when am-rank is started by hand");
     address = std::string(host) + ":" + port;
     meeting.prefix = "by-hand";
   }
   const size_t colon = address.rfind(':');
-  if (colon == std::string::npos) throw InternalError("rendezvous address '" + address + "' has no port");
+  if (colon == std::string::npos)
+    throw InternalError("rendezvous address '" + address + "' has no port");
   meeting.host = address.substr(0, colon);
   if (meeting.host.starts_with('[')) meeting.host = meeting.host.substr(1, meeting.host.size() - 2);
   meeting.port = std::atoi(address.c_str() + colon + 1);
@@ -169,9 +177,15 @@ void RankLink::Handle(const ControlMessage& message) {
       changed_.notify_all();
       break;
     }
-    case ControlType::kSave: save_ = true; break;
-    case ControlType::kLeave: leave_ = true; break;
-    case ControlType::kDumpStacks: kill(getpid(), SIGUSR2); break;
+    case ControlType::kSave:
+      save_ = true;
+      break;
+    case ControlType::kLeave:
+      leave_ = true;
+      break;
+    case ControlType::kDumpStacks:
+      kill(getpid(), SIGUSR2);
+      break;
   }
 }
 
@@ -202,7 +216,8 @@ void RankLink::Watch() {
     }
     buffer.append(chunk, static_cast<size_t>(n));
     for (size_t end; (end = buffer.find('\n')) != std::string::npos; buffer.erase(0, end + 1))
-      if (const auto message = ParseControlMessage(std::string_view(buffer).substr(0, end))) Handle(*message);
+      if (const auto message = ParseControlMessage(std::string_view(buffer).substr(0, end)))
+        Handle(*message);
   }
 }
 

@@ -1,8 +1,10 @@
-// RankLink: a rank's line to its supervisor. Events go out, control messages and signals come in as flags that the training loop
-// reads at step boundaries; nothing is ever done inside a signal handler but setting one.
+// RankLink: a rank's line to its supervisor. Events go out, control messages and signals come in as
+// flags that the training loop reads at step boundaries; nothing is ever done inside a signal
+// handler but setting one.
 //
-// Started by hand (no AMCTL_EVENT_FD), rank 0 prints its log lines instead and meets the others at MASTER_ADDR:MASTER_PORT.
-// Owns one thread: heartbeats each second, control messages, and the lifeline, at whose end the process exits at once.
+// Started by hand (no AMCTL_EVENT_FD), rank 0 prints its log lines instead and meets the others at
+// MASTER_ADDR:MASTER_PORT. Owns one thread: heartbeats each second, control messages, and the
+// lifeline, at whose end the process exits at once.
 #pragma once
 
 #include <atomic>
@@ -21,7 +23,8 @@ struct RankIdentity {
   int rank = 0;
   int local_rank = 0;
   int world_size = 1;
-  // From RANK, LOCAL_RANK, WORLD_SIZE; throws am::Error (kUser) for what is no number or out of range.
+  // From RANK, LOCAL_RANK, WORLD_SIZE; throws am::Error (kUser) for what is no number or out of
+  // range.
   static RankIdentity FromEnvironment();
 };
 
@@ -42,11 +45,12 @@ class RankLink {
     std::string prefix;
     int listen_fd = -1;
   };
-  // Blocks until the supervisor names the meeting point; throws am::Error (kPeerLost) after the timeout.
+  // Blocks until the supervisor names the meeting point; throws am::Error (kPeerLost) after the
+  // timeout.
   Meeting WaitForRendezvous(int64_t timeout_ms);
 
-  bool leave_requested() const;   // save at the step boundary and exit
-  bool TakeSaveRequest();         // a save was asked for since the last call
+  bool leave_requested() const;  // save at the step boundary and exit
+  bool TakeSaveRequest();        // a save was asked for since the last call
 
  private:
   void Watch();

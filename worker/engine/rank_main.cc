@@ -1,12 +1,12 @@
-// am-rank: one training process, of one GPU or one share of the CPU. Started by am-worker's agent or by `amctl run`;
-// usage: am-rank RANK_SPEC.json, with RANK, LOCAL_RANK and WORLD_SIZE in the environment (worker/rank_io/README.md).
+// am-rank: one training process, of one GPU or one share of the CPU. Started by am-worker's agent
+// or by `amctl run`; usage: am-rank RANK_SPEC.json, with RANK, LOCAL_RANK and WORLD_SIZE in the
+// environment (worker/rank_io/README.md).
+#include <c10/util/Exception.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
 #include <string>
-
-#include <c10/util/Exception.h>
 
 #include "common/error.h"
 #include "common/exit_status.h"
@@ -24,10 +24,14 @@ struct Failure {
 };
 Failure Describe(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::kUser: return {"user", kRankExitUserError};
-    case ErrorKind::kIo: return {"io", kRankExitIo};
-    case ErrorKind::kPeerLost: return {"peer_lost", kRankExitPeerLost};
-    case ErrorKind::kInternal: break;
+    case ErrorKind::kUser:
+      return {"user", kRankExitUserError};
+    case ErrorKind::kIo:
+      return {"io", kRankExitIo};
+    case ErrorKind::kPeerLost:
+      return {"peer_lost", kRankExitPeerLost};
+    case ErrorKind::kInternal:
+      break;
   }
   return {"internal", kRankExitInternal};
 }
@@ -56,8 +60,10 @@ int RunRank(const RankSpec& spec, const RankIdentity& identity) {
 
 int Main(int argc, char** argv) {
   if (argc != 2 || std::strcmp(argv[1], "--help") == 0) {
-    std::fprintf(stderr, "usage: am-rank RANK_SPEC.json\nStarted by `amctl run`; by hand with RANK, LOCAL_RANK, WORLD_SIZE, "
-                         "MASTER_ADDR and MASTER_PORT set.\n");
+    std::fprintf(stderr,
+                 "usage: am-rank RANK_SPEC.json\nStarted by `amctl run`; by hand with RANK, "
+                 "LOCAL_RANK, WORLD_SIZE, "
+                 "MASTER_ADDR and MASTER_PORT set.\n");
     return kRankExitUserError;
   }
   try {
@@ -74,7 +80,8 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   am::engine::KeepFreedMemory();
   const int status = am::engine::Main(argc, argv);
-  // Static destructors of LibTorch take long and can wait for threads of lost peers; everything of ours is on disk.
+  // Static destructors of LibTorch take long and can wait for threads of lost peers; everything of
+  // ours is on disk.
   std::fflush(nullptr);
   _exit(status);
 }

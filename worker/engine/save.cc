@@ -1,10 +1,10 @@
 #include "worker/engine/save.h"
 
+#include <ATen/ops/empty.h>
+
 #include <chrono>
 #include <cstdio>
 #include <fstream>
-
-#include <ATen/ops/empty.h>
 
 #include "common/error.h"
 #include "worker/engine/checkpoint/adapter.h"
@@ -26,7 +26,8 @@ std::vector<Chunk> OptimizerChunks(const ParameterStore& store, Optimizer& optim
   if (states.empty()) return chunks;
   for (size_t k = 0; k < states.front().tensors.size(); ++k) {
     const std::string suffix = "." + states.front().tensors[k].first;
-    for (Chunk& chunk : store.SlotChunks([&](size_t i) { return states[i].tensors[k].second; }, suffix))
+    for (Chunk& chunk :
+         store.SlotChunks([&](size_t i) { return states[i].tensors[k].second; }, suffix))
       chunks.push_back(std::move(chunk));
   }
   return chunks;
@@ -40,10 +41,14 @@ void ExportAdapterFrom(const SaveRequest& request, CheckpointSave& save) {
   const WeightReader trained = WeightReader::Open(save.Path("optim"));
   std::vector<AdapterModule> modules;
   for (const std::string& module : request.loaded.adapted)
-    modules.push_back({module, trained.Read(module + ".lora_A.weight").to(request.loaded.dtypes.saved),
+    modules.push_back({module,
+                       trained.Read(module + ".lora_A.weight").to(request.loaded.dtypes.saved),
                        trained.Read(module + ".lora_B.weight").to(request.loaded.dtypes.saved)});
-  const std::string name = request.spec.model.name.empty() ? request.spec.model.path : request.spec.model.name;
-  save.Add(Prefixed(ExportAdapter(modules, *request.spec.peft, name, request.spec.model.path, save.Path("model")), "model/"));
+  const std::string name =
+      request.spec.model.name.empty() ? request.spec.model.path : request.spec.model.name;
+  save.Add(Prefixed(
+      ExportAdapter(modules, *request.spec.peft, name, request.spec.model.path, save.Path("model")),
+      "model/"));
 }
 
 bool WantsConsolidated(const SaveRequest& request) {
@@ -66,7 +71,8 @@ SaveResult SaveCheckpoint(SaveRequest request) {
   const RankSpec& spec = request.spec;
   const ParameterStore& store = *request.loaded.store;
   const bool leader = request.world.rank() == 0;
-  CheckpointSave save(spec.checkpoint, request.finished_epoch, request.state.step, spec.attempt, leader);
+  CheckpointSave save(spec.checkpoint, request.finished_epoch, request.state.step, spec.attempt,
+                      leader);
   if (leader) {
     // Master weights and two moments in float32, and the exported copy.
     const int64_t per_element = 12 + (WantsConsolidated(request) ? 4 : 0);
@@ -89,7 +95,8 @@ SaveResult SaveCheckpoint(SaveRequest request) {
     if (spec.peft) {
       ExportAdapterFrom(request, save);
     } else if (WantsConsolidated(request)) {
-      save.Add(Prefixed(ExportHf(TensorsOf(WeightReader::Open(save.Path("model"))), save.Path("model/consolidated"),
+      save.Add(Prefixed(ExportHf(TensorsOf(WeightReader::Open(save.Path("model"))),
+                                 save.Path("model/consolidated"),
                                  {.source_dir = spec.model.path,
                                   .dtype = request.loaded.dtypes.saved,
                                   .config_overrides = spec.model.config_overrides,
@@ -103,9 +110,11 @@ SaveResult SaveCheckpoint(SaveRequest request) {
     manifest.step = request.state.step;
     manifest.epoch = request.finished_epoch;
     manifest.attempt = spec.attempt;
-    manifest.layout = {{"world_size", spec.layout.world_size}, {"dp_replicate", spec.layout.dp_replicate},
-                       {"dp_shard", spec.layout.dp_shard}, {"cp_size", spec.layout.cp_size},
-                       {"tp_size", spec.layout.tp_size}, {"pp_size", spec.layout.pp_size}, {"ep_size", spec.layout.ep_size}};
+    manifest.layout = {
+        {"world_size", spec.layout.world_size}, {"dp_replicate", spec.layout.dp_replicate},
+        {"dp_shard", spec.layout.dp_shard},     {"cp_size", spec.layout.cp_size},
+        {"tp_size", spec.layout.tp_size},       {"pp_size", spec.layout.pp_size},
+        {"ep_size", spec.layout.ep_size}};
     manifest.fingerprint = spec.checkpoint.run_fingerprint;
     result.bytes = save.Commit(std::move(manifest), request.is_best);
     result.warnings = save.warnings();
@@ -115,13 +124,16 @@ SaveResult SaveCheckpoint(SaveRequest request) {
   return result;
 }
 
-void LoadOptimizer(const std::string& checkpoint_dir, const ParameterStore& store, Optimizer& optimizer) {
+void LoadOptimizer(const std::string& checkpoint_dir, const ParameterStore& store,
+                   Optimizer& optimizer) {
   const WeightReader reader = WeightReader::Open(checkpoint_dir + "/optim");
   for (Chunk& chunk : OptimizerChunks(store, optimizer)) {
     if (!reader.Has(chunk.name))
       throw UserError(checkpoint_dir + "/optim: " + chunk.name +
-                      " is missing: the checkpoint was written by another optimizer; cure: --fresh, or the optimizer it had");
-    chunk.data.copy_(reader.ReadFlat(chunk.name, chunk.flat_begin, chunk.flat_begin + chunk.data.numel()));
+                      " is missing: the checkpoint was written by another optimizer; cure: "
+                      "--fresh, or the optimizer it had");
+    chunk.data.copy_(
+        reader.ReadFlat(chunk.name, chunk.flat_begin, chunk.flat_begin + chunk.data.numel()));
   }
 }
 

@@ -9,11 +9,13 @@
 
 namespace am::engine {
 
-// What this rank holds of the trained weights and of the optimizer's state, as pieces of the global tensors.
+// What this rank holds of the trained weights and of the optimizer's state, as pieces of the global
+// tensors.
 struct Snapshot {
   std::vector<Chunk> weights, optimizer;
 };
-// `copy`: the values of now, whatever the next steps do; else views, to be written before the next step.
+// `copy`: the values of now, whatever the next steps do; else views, to be written before the next
+// step.
 Snapshot TakeSnapshot(const ParameterStore& store, Optimizer& optimizer, bool copy);
 
 struct SaveRequest {
@@ -35,11 +37,14 @@ struct SaveResult {
   std::vector<std::string> warnings;
 };
 
-// Collective over request.world. Throws am::Error (kIo) on the rank where the disk refused. May run on a thread of its own beside the
-// training steps, with a copied snapshot and a communicator that nobody else uses.
+// Collective over request.world. Throws am::Error (kIo) on the rank where the disk refused. May run
+// on a thread of its own beside the training steps, with a copied snapshot and a communicator that
+// nobody else uses.
 SaveResult SaveCheckpoint(SaveRequest request);
 
-// The optimizer's state of a checkpoint, into `optimizer`. Throws am::Error (kUser) for one of another optimizer.
-void LoadOptimizer(const std::string& checkpoint_dir, const ParameterStore& store, Optimizer& optimizer);
+// The optimizer's state of a checkpoint, into `optimizer`. Throws am::Error (kUser) for one of
+// another optimizer.
+void LoadOptimizer(const std::string& checkpoint_dir, const ParameterStore& store,
+                   Optimizer& optimizer);
 
 }  // namespace am::engine

@@ -1,25 +1,16 @@
 #include "worker/engine/trainer.h"
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <numeric>
-#include <thread>
 
-#include <ATen/Parallel.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
-
-#include "common/error.h"
 #include "common/exit_status.h"
 #include "worker/engine/loss/head_loss.h"
 #include "worker/engine/pack.h"
-#ifdef AMCTL_HAVE_TEXT
-#include "worker/text/tokenizer.h"
-#endif
 
 namespace am::engine {
 namespace {
@@ -30,37 +21,6 @@ double PeakMemoryGib() {
   return static_cast<double>(usage.ru_maxrss) / (1 << 20);
 }
 
-// Tokens of one pass: what a quarter of this rank's share of the memory holds of activations. Depends on the machine alone, so
-// that a resumed run sums in the same order.
-int64_t TokenBudget(const ModelConfig& config, bool recompute, int64_t element_size, int local_ranks) {
-  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  const int64_t per_layer =
-      recompute ? 2 * config.hidden_size
-                : 4 * config.hidden_size + 2 * config.q_size() + 2 * config.kv_size() + 3 * config.intermediate_size;
-  const double per_token = static_cast<double>(per_layer * config.num_layers * element_size);
-  return std::clamp<int64_t>(static_cast<int64_t>(memory / 4 / local_ranks / per_token), 256, 32768);
-}
-
-int LocalRanks(const LayoutSpec& layout, int rank) {
-  if (layout.ranks.empty()) return layout.world_size;
-  const int node = layout.ranks.at(rank).node;
-  return static_cast<int>(
-      std::count_if(layout.ranks.begin(), layout.ranks.end(), [&](const RankPlace& place) { return place.node == node; }));
-}
-
-// The leader's text, on every rank.
-std::string BroadcastText(Communicator& world, std::string text) {
-  at::Tensor size = at::empty({1}, at::kLong).fill_(static_cast<int64_t>(text.size()));
-  world.Broadcast(size, 0)->Wait();
-  text.resize(static_cast<size_t>(size.item<int64_t>()));
-  if (text.empty()) return text;
-  at::Tensor bytes = at::zeros({static_cast<int64_t>(text.size())}, at::kLong);
-  for (size_t i = 0; i < text.size(); ++i) bytes.data_ptr<int64_t>()[i] = static_cast<unsigned char>(text[i]);
-  world.Broadcast(bytes, 0)->Wait();
-  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(bytes.data_ptr<int64_t>()[i]);
-  return text;
-}
-
 }  // namespace
 
 Trainer::Trainer(const RankSpec& spec, const RankIdentity& identity, RankLink& link)
@@ -69,9 +29,7 @@ Trainer::~Trainer() = default;
 
 int Trainer::Run() {
   link_.SetActivity("starting", 0);
-  const int local_ranks = LocalRanks(spec_.layout, identity_.rank);
-  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  at::set_num_threads(spec_.dist.threads > 0 ? spec_.dist.threads : std::max(1, cores / local_ranks));
+  ChooseThreads();
   JoinGroups();
   OpenData();
   LoadState();
@@ -79,17 +37,14 @@ int Trainer::Run() {
     link_.Send(RankEventType::kDone, {{"reason", "already_complete"}, {"step", state_.step}});
     return kExitDone;
   }
-  if (leader()) {
-    training_log_ = std::make_unique<JsonlLog>(spec_.checkpoint.dir + "/training.jsonl", state_.step);
-    for (const auto& evaluator : evaluators_)
-      validation_logs_.push_back(std::make_unique<JsonlLog>(
-          spec_.checkpoint.dir + "/validation" + (evaluator->name() == "default" ? "" : "_" + evaluator->name()) + ".jsonl",
-          state_.step));
-  }
+  if (leader()) OpenLogs();
   loader_->Seek(state_.epoch, state_.step_in_epoch);
   StepBatch batch = loader_->Next();
   link_.Send(RankEventType::kReady,
-             {{"step", state_.step}, {"epoch", state_.epoch}, {"restored_from", restored_from_.empty() ? nlohmann::json() : nlohmann::json(restored_from_)},
+             {{"step", state_.step},
+              {"epoch", state_.epoch},
+              {"restored_from",
+               restored_from_.empty() ? nlohmann::json() : nlohmann::json(restored_from_)},
               {"total_steps", total_steps_}});
 
   while (true) {
@@ -100,107 +55,13 @@ int Trainer::Run() {
     const bool saving = WantsCheckpoint(outcome, last);
     if (!outcome.leave && WantsValidation(saving)) Validate();
     if (saving) Save(last);
-    if (last || outcome.leave) FinishSave();
     if (last || outcome.leave) {
-      link_.Send(RankEventType::kDone, {{"reason", last ? "completed" : "saved_and_left"}, {"step", state_.step}});
+      FinishSave();
+      link_.Send(RankEventType::kDone,
+                 {{"reason", last ? "completed" : "saved_and_left"}, {"step", state_.step}});
       return last ? kExitDone : kRankExitSavedAndLeft;
     }
     batch = loader_->Next();
-  }
-}
-
-void Trainer::JoinGroups() {
-  const LayoutSpec& layout = spec_.layout;
-  if (layout.world_size != identity_.world_size)
-    throw UserError("WORLD_SIZE " + std::to_string(identity_.world_size) + " differs from the plan's " +
-                    std::to_string(layout.world_size));
-  if (layout.world_size == 1) {
-    world_ = MakeSelfCommunicator();
-    shard_ = MakeSelfCommunicator();
-    save_world_ = MakeSelfCommunicator();
-    replica_ = MakeSelfCommunicator();
-    return;
-  }
-  const RankLink::Meeting meeting = link_.WaitForRendezvous(spec_.dist.timeout_ms);
-  groups_ = ProcessGroups::Join({.backend = spec_.dist.backend,
-                                 .rank = identity_.rank,
-                                 .world_size = identity_.world_size,
-                                 .host = meeting.host,
-                                 .port = meeting.port,
-                                 .listen_fd = meeting.listen_fd,
-                                 .prefix = meeting.prefix,
-                                 .timeout = std::chrono::milliseconds(spec_.dist.timeout_ms)});
-  world_ = groups_->World();
-  // Ranks of a shard group are contiguous; those that hold the same shard stand dp_shard apart.
-  const int shards = layout.dp_shard, replicas = layout.world_size / shards;
-  std::vector<std::vector<int>> shard_groups(replicas), replica_groups(shards);
-  for (int rank = 0; rank < layout.world_size; ++rank) {
-    shard_groups[rank / shards].push_back(rank);
-    replica_groups[rank % shards].push_back(rank);
-  }
-  shard_ = groups_->Split("dp_shard", shard_groups);
-  replica_ = groups_->Split("dp_replicate", replica_groups);
-  // The others wait for the leader while it exports, which takes longer than a collective of a step ever should.
-  save_world_ = groups_->Duplicate("save", std::max(std::chrono::milliseconds(spec_.dist.timeout_ms), std::chrono::milliseconds(std::chrono::minutes(30))));
-}
-
-void Trainer::OpenData() {
-  const nlohmann::json config_json = ReadConfigJson(spec_.model.path, spec_.model.config_overrides);
-  const ModelConfig config = ParseModelConfig(config_json);
-  const text::Tokenizer* tokenizer = nullptr;
-#ifdef AMCTL_HAVE_TEXT
-  if (spec_.dataset.kind != "mock") {
-    tokenizer_ = std::make_shared<text::Tokenizer>(text::Tokenizer::Load(spec_.model.path));
-    tokenizer = tokenizer_.get();
-  }
-#endif
-  const auto open = [&](const DatasetSpec& data) {
-    return MakeDataset(data, tokenizer, spec_.model.chat_template, config.vocab_size);
-  };
-  dataset_ = open(spec_.dataset);
-  loader_ = std::make_unique<DataLoader>(*dataset_, DataLoaderOptions{.global_batch_size = spec_.batch.global_batch_size,
-                                                                      .local_batch_size = spec_.batch.local_batch_size,
-                                                                      .dp_rank = identity_.rank,
-                                                                      .dp_size = identity_.world_size,
-                                                                      .shuffle = spec_.loader.shuffle,
-                                                                      .drop_last = spec_.loader.drop_last,
-                                                                      .seed = spec_.seed});
-  const RunDtypes dtypes = ChooseDtypes(spec_, config.dtype);
-  token_budget_ = TokenBudget(config, spec_.dist.activation_checkpointing, dtypes.compute == at::kFloat ? 4 : 2,
-                              LocalRanks(spec_.layout, identity_.rank));
-  for (const DatasetSpec& data : spec_.validation_datasets)
-    evaluators_.push_back(std::make_unique<Evaluator>(data, open(data), spec_.loss, *world_, identity_.rank,
-                                                      identity_.world_size, spec_.validation_loader.batch_size,
-                                                      token_budget_));
-  steps_per_epoch_ = loader_->steps_per_epoch();
-  const int64_t epochs = spec_.schedule.num_epochs.value_or(spec_.schedule.max_steps ? INT64_MAX / steps_per_epoch_ : 10);
-  total_steps_ = std::min(epochs * steps_per_epoch_, spec_.schedule.max_steps.value_or(INT64_MAX));
-}
-
-void Trainer::LoadState() {
-  std::string resume_dir;
-  if (spec_.checkpoint.enabled && leader()) {
-    directory_lock_ = std::make_unique<DirectoryLock>(spec_.checkpoint.dir);
-    RemoveStaleStaging(spec_.checkpoint.dir);
-    const ResumeChoice choice = ChooseResume(spec_.checkpoint);
-    for (const std::string& note : choice.notes) link_.Warn(note);
-    resume_dir = choice.path;
-  }
-  resume_dir = BroadcastText(*world_, resume_dir);
-  state_.seed = spec_.seed;
-  if (!resume_dir.empty()) {
-    std::ifstream in(resume_dir + "/state.json");
-    state_ = TrainStateFromJson(nlohmann::json::parse(in));
-    restored_from_ = resume_dir;
-    if (state_.step >= total_steps_) return;
-  }
-  loaded_ = LoadModel(spec_, {.shard = shard_.get(), .replica = replica_.get()}, resume_dir);
-  for (const std::string& warning : loaded_.dtypes.warnings) link_.Warn(warning);
-  optimizer_ = MakeOptimizer(spec_.optimizer, loaded_.store->slots());
-  schedule_ = std::make_unique<LrSchedule>(spec_.lr_scheduler, spec_.optimizer.lr, spec_.optimizer.weight_decay, total_steps_);
-  if (!resume_dir.empty()) {
-    LoadOptimizer(resume_dir, *loaded_.store, *optimizer_);
-    optimizer_->set_steps_taken(state_.optimizer_steps);
   }
 }
 
@@ -209,7 +70,8 @@ Trainer::StepOutcome Trainer::TakeStep(const StepBatch& batch) {
   ParameterStore& store = *loaded_.store;
   const int64_t ignore = spec_.loss.ignore_index;
 
-  // Counts of the whole global batch first: the loss is divided before backward, so gradients are plain sums.
+  // Counts of the whole global batch first: the loss is divided before backward, so gradients are
+  // plain sums.
   std::vector<int64_t> micro_tokens;
   int64_t labels = 0;
   for (const auto& micro : batch.micro_batches) {
@@ -237,7 +99,8 @@ Trainer::StepOutcome Trainer::TakeStep(const StepBatch& batch) {
     pass_count = std::max(pass_count, of[2]);
   }
 
-  const double scale = outcome.num_label_tokens > 0 ? 1.0 / static_cast<double>(outcome.num_label_tokens) : 0.0;
+  const double scale =
+      outcome.num_label_tokens > 0 ? 1.0 / static_cast<double>(outcome.num_label_tokens) : 0.0;
   double loss_sum = 0;
   for (int64_t pass = 0; pass < pass_count; ++pass) {  // ranks with fewer passes run empty ones
     std::vector<const Sample*> samples;
@@ -278,8 +141,9 @@ Trainer::StepOutcome Trainer::TakeStep(const StepBatch& batch) {
 
   ++state_.step;
   state_.optimizer_steps = optimizer_->steps_taken();
-  state_.samples_seen += std::min(spec_.batch.global_batch_size,
-                                  dataset_->size() - batch.step_in_epoch * spec_.batch.global_batch_size);
+  state_.samples_seen +=
+      std::min(spec_.batch.global_batch_size,
+               dataset_->size() - batch.step_in_epoch * spec_.batch.global_batch_size);
   state_.epoch = batch.epoch;
   state_.step_in_epoch = batch.step_in_epoch + 1;
   finished_epoch_ = batch.epoch;
@@ -299,7 +163,8 @@ double Trainer::RunPass(const std::vector<const Sample*>& samples, bool last, do
   const at::Tensor hidden = loaded_.model->Forward(batch, pass, batch.label_rows, &store);
   const HeadLossResult loss = HeadLoss(loaded_.model->head(), hidden, batch.labels, spec_.loss,
                                        batch.labels.size(0) > 0 ? loss_scale : 0);
-  hidden.backward(loss.grad_hidden.defined() ? loss.grad_hidden : at::zeros(hidden.sizes(), hidden.options()));
+  hidden.backward(loss.grad_hidden.defined() ? loss.grad_hidden
+                                             : at::zeros(hidden.sizes(), hidden.options()));
   store.EndPass();
   return loss.loss_sum;
 }
@@ -342,14 +207,16 @@ void Trainer::Report(const StepOutcome& outcome) {
 bool Trainer::WantsCheckpoint(const StepOutcome& outcome, bool last) const {
   if (!spec_.checkpoint.enabled) return false;
   const ScheduleSpec& schedule = spec_.schedule;
-  const bool epoch_end = AtEpochEnd() && (schedule.save_checkpoint_every_epoch || !schedule.ckpt_every_steps);
+  const bool epoch_end =
+      AtEpochEnd() && (schedule.save_checkpoint_every_epoch || !schedule.ckpt_every_steps);
   return last || outcome.leave || outcome.save || epoch_end ||
          (schedule.ckpt_every_steps && state_.step % *schedule.ckpt_every_steps == 0);
 }
 
 bool Trainer::WantsValidation(bool saving) const {
   if (evaluators_.empty()) return false;
-  return saving || (spec_.schedule.val_every_steps && state_.step % *spec_.schedule.val_every_steps == 0);
+  return saving ||
+         (spec_.schedule.val_every_steps && state_.step % *spec_.schedule.val_every_steps == 0);
 }
 
 void Trainer::Validate() {
@@ -358,7 +225,8 @@ void Trainer::Validate() {
     const EvaluationResult result = evaluators_[i]->Run(*loaded_.model, *loaded_.store);
     const std::string& name = evaluators_[i]->name();
     validation_losses_.emplace_back(name, result.loss);
-    if (evaluators_.size() == 1 || name == spec_.checkpoint.best_metric_key) validation_loss_ = result.loss;
+    if (evaluators_.size() == 1 || name == spec_.checkpoint.best_metric_key)
+      validation_loss_ = result.loss;
     if (!leader()) continue;
     const double lr = schedule_->LearningRate(state_.step - 1);
     link_.Send(RankEventType::kValidation, {{"name", name},
@@ -382,14 +250,18 @@ void Trainer::Validate() {
 void Trainer::Save(bool final) {
   FinishSave();
   link_.SetActivity("checkpoint", state_.step);
-  const bool best = validation_loss_ && std::isfinite(*validation_loss_) &&
-                    (!state_.best_validation_loss || *validation_loss_ < *state_.best_validation_loss);
+  const bool best =
+      validation_loss_ && std::isfinite(*validation_loss_) &&
+      (!state_.best_validation_loss || *validation_loss_ < *state_.best_validation_loss);
   if (best) state_.best_validation_loss = validation_loss_;
   nlohmann::json losses = {{"train_loss", last_loss_}};
-  for (const auto& [name, loss] : validation_losses_) losses[validation_losses_.size() == 1 ? "val_loss" : name] = loss;
-  const std::string path = spec_.checkpoint.dir + "/" + CheckpointDirName(finished_epoch_, state_.step);
+  for (const auto& [name, loss] : validation_losses_)
+    losses[validation_losses_.size() == 1 ? "val_loss" : name] = loss;
+  const std::string path =
+      spec_.checkpoint.dir + "/" + CheckpointDirName(finished_epoch_, state_.step);
   if (leader())
-    link_.Send(RankEventType::kCheckpointBegun, {{"step", state_.step}, {"epoch", finished_epoch_}, {"path", path}});
+    link_.Send(RankEventType::kCheckpointBegun,
+               {{"step", state_.step}, {"epoch", finished_epoch_}, {"path", path}});
   const bool beside = spec_.checkpoint.is_async;
   SaveRequest request{.spec = spec_,
                       .loaded = loaded_,
@@ -400,14 +272,19 @@ void Trainer::Save(bool final) {
                       .final = final,
                       .is_best = best,
                       .losses = std::move(losses)};
-  saving_ = std::async(beside ? std::launch::async : std::launch::deferred, [this, request = std::move(request)]() mutable {
-    const int64_t step = request.state.step, epoch = request.finished_epoch;
-    const SaveResult result = SaveCheckpoint(std::move(request));
-    for (const std::string& warning : result.warnings) link_.Warn(warning);
-    if (leader())
-      link_.Send(RankEventType::kCheckpointDone,
-                 {{"step", step}, {"epoch", epoch}, {"path", result.path}, {"bytes", result.bytes}, {"seconds", result.seconds}});
-  });
+  saving_ =
+      std::async(beside ? std::launch::async : std::launch::deferred,
+                 [this, request = std::move(request)]() mutable {
+                   const int64_t step = request.state.step, epoch = request.finished_epoch;
+                   const SaveResult result = SaveCheckpoint(std::move(request));
+                   for (const std::string& warning : result.warnings) link_.Warn(warning);
+                   if (leader())
+                     link_.Send(RankEventType::kCheckpointDone, {{"step", step},
+                                                                 {"epoch", epoch},
+                                                                 {"path", result.path},
+                                                                 {"bytes", result.bytes},
+                                                                 {"seconds", result.seconds}});
+                 });
   if (!beside) FinishSave();
 }
 

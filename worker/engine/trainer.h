@@ -1,8 +1,9 @@
 // Trainer: the training run of one rank, read from top to bottom: set up, then step by step.
 //
-// A step is the same whatever the layout: gradient = d(sum of token losses over the global batch) / (label tokens of the global batch).
-// The supervisor is talked to through RankLink; requests to save or leave are agreed between the ranks at the end of a step, so
-// all of them act at the same one.
+// A step is the same whatever the layout: gradient = d(sum of token losses over the global batch) /
+// (label tokens of the global batch). The supervisor is talked to through RankLink; requests to
+// save or leave are agreed between the ranks at the end of a step, so all of them act at the same
+// one.
 #pragma once
 
 #include <chrono>
@@ -42,9 +43,13 @@ class Trainer {
     bool leave = false, save = false;
   };
 
+  // trainer_setup.cc
+  void ChooseThreads();
   void JoinGroups();
   void OpenData();
   void LoadState();  // model, optimizer, and where a checkpoint says to go on
+  void OpenLogs();   // leader
+  // trainer.cc
   StepOutcome TakeStep(const StepBatch& batch);
   double RunPass(const std::vector<const Sample*>& samples, bool last, double loss_scale);
   void Report(const StepOutcome& outcome);
@@ -63,7 +68,8 @@ class Trainer {
   std::unique_ptr<ProcessGroups> groups_;
   std::unique_ptr<Communicator> world_, shard_, replica_;
   std::unique_ptr<Communicator> save_world_;  // all ranks again, for the thread that saves
-  std::shared_ptr<text::Tokenizer> tokenizer_;  // shared_ptr: the engine-only build has no such class to destroy
+  std::shared_ptr<text::Tokenizer>
+      tokenizer_;  // shared_ptr: the engine-only build has no such class to destroy
   std::unique_ptr<Dataset> dataset_;
   std::unique_ptr<DataLoader> loader_;
   std::vector<std::unique_ptr<Evaluator>> evaluators_;

@@ -1,11 +1,11 @@
 #include "worker/engine/loss/head_loss.h"
 
-#include <algorithm>
-
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/tanh.h>
+
+#include <algorithm>
 
 #include "common/error.h"
 #include "worker/engine/core/kernels.h"
@@ -20,11 +20,12 @@ int64_t ChunkRows(const LossSpec& spec) {
                   "' is not known; masked_ce, chunked_ce, fused_linear_ce and parallel_ce are");
 }
 
-HeadLossResult HeadLoss(Parameter& head, const at::Tensor& hidden_in, const at::Tensor& labels, const LossSpec& spec,
-                        double grad_scale) {
+HeadLossResult HeadLoss(Parameter& head, const at::Tensor& hidden_in, const at::Tensor& labels,
+                        const LossSpec& spec, double grad_scale) {
   const at::AutoGradMode no_record(false);
   const at::Tensor hidden = hidden_in.detach();
-  const int64_t rows = hidden.size(0), chunk = std::min(ChunkRows(spec), std::max<int64_t>(rows, 1));
+  const int64_t rows = hidden.size(0),
+                chunk = std::min(ChunkRows(spec), std::max<int64_t>(rows, 1));
   const bool want_grad = grad_scale != 0;
   HeadLossResult result;
   if (want_grad) result.grad_hidden = at::empty(hidden.sizes(), hidden.options());
@@ -37,7 +38,8 @@ HeadLossResult HeadLoss(Parameter& head, const at::Tensor& hidden_in, const at::
       tanh = at::tanh(logits.div(spec.logit_softcapping));
       logits = tanh.mul(spec.logit_softcapping);
     }
-    const at::Tensor loss = kernels::CrossEntropyInPlace(logits, labels.narrow(0, begin, n), grad_scale);
+    const at::Tensor loss =
+        kernels::CrossEntropyInPlace(logits, labels.narrow(0, begin, n), grad_scale);
     result.loss_sum += loss.sum(at::kDouble).item<double>();
     if (!want_grad) continue;
     if (tanh.defined()) logits.mul_(tanh.square().neg_().add_(1));

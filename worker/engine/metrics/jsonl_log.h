@@ -1,15 +1,16 @@
-// JsonlLog: training.jsonl and validation.jsonl, one object a line, written as it happens: a killed run loses none.
+// JsonlLog: training.jsonl and validation.jsonl, one object a line, written as it happens: a killed
+// run loses none.
 #pragma once
 
-#include <string>
-
 #include <nlohmann/json.hpp>
+#include <string>
 
 namespace am::engine {
 
 class JsonlLog {
  public:
-  // Appends to `path`; lines past `step` of an earlier attempt move to <name>.superseded.jsonl first. Throws am::Error (kIo).
+  // Appends to `path`; lines past `step` of an earlier attempt move to <name>.superseded.jsonl
+  // first. Throws am::Error (kIo).
   JsonlLog(const std::string& path, int64_t step);
   ~JsonlLog();
   JsonlLog(const JsonlLog&) = delete;

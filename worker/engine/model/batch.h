@@ -1,19 +1,21 @@
-// PackedBatch: the sequences of one forward pass laid end to end, no padding; and what the pass needs beside them.
+// PackedBatch: the sequences of one forward pass laid end to end, no padding; and what the pass
+// needs beside them.
 //
-// Data side: made by pack.h from the samples of one or several micro-batches. Model side: read by every operator.
+// Data side: made by pack.h from the samples of one or several micro-batches. Model side: read by
+// every operator.
 #pragma once
+
+#include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
 namespace am::engine {
 
 struct PackedBatch {
-  at::Tensor ids;                   // [T] int64
-  at::Tensor positions;             // [T] int32, from 0 in every sequence
-  at::Tensor samples;               // [T] int32, index of the sample in its global batch (keys the randomness)
+  at::Tensor ids;        // [T] int64
+  at::Tensor positions;  // [T] int32, from 0 in every sequence
+  at::Tensor samples;    // [T] int32, index of the sample in its global batch (keys the randomness)
   std::vector<int64_t> cu_seqlens;  // sequence i is rows [cu_seqlens[i], cu_seqlens[i + 1])
   at::Tensor label_rows;            // [N] int64, rows that carry a label, ascending
   at::Tensor labels;                // [N] int64

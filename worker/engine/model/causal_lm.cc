@@ -29,12 +29,13 @@ Block::Block(const ModelConfig& config, int64_t i)
           config.hidden_size, config.qkv_bias, static_cast<uint32_t>(i), kQkv),
       attention_out({{Prefix(i) + "self_attn.o_proj", config.hidden_size}}, config.q_size(),
                     config.attention_out_bias, static_cast<uint32_t>(i), kAttentionOut),
-      post_attention_norm(Named(Prefix(i) + "post_attention_layernorm.weight", {config.hidden_size})),
+      post_attention_norm(
+          Named(Prefix(i) + "post_attention_layernorm.weight", {config.hidden_size})),
       gate_up({{Prefix(i) + "mlp.gate_proj", config.intermediate_size},
                {Prefix(i) + "mlp.up_proj", config.intermediate_size}},
               config.hidden_size, config.mlp_bias, static_cast<uint32_t>(i), kGateUp),
-      down({{Prefix(i) + "mlp.down_proj", config.hidden_size}}, config.intermediate_size, config.mlp_bias,
-           static_cast<uint32_t>(i), kDown) {}
+      down({{Prefix(i) + "mlp.down_proj", config.hidden_size}}, config.intermediate_size,
+           config.mlp_bias, static_cast<uint32_t>(i), kDown) {}
 
 CausalLm::CausalLm(const ModelConfig& config)
     : config_(config),
@@ -42,18 +43,21 @@ CausalLm::CausalLm(const ModelConfig& config)
       rope_(config.rope, config.head_dim, config.max_position),
       embedding_(Named("model.embed_tokens.weight", {config.vocab_size, config.hidden_size})),
       final_norm_(Named("model.norm.weight", {config.hidden_size})) {
-  for (int64_t i = 0; i < config.num_layers; ++i) blocks_.push_back(std::make_unique<Block>(config, i));
+  for (int64_t i = 0; i < config.num_layers; ++i)
+    blocks_.push_back(std::make_unique<Block>(config, i));
   if (!config.tie_word_embeddings)
-    lm_head_ = std::make_unique<Parameter>(Named("lm_head.weight", {config.vocab_size, config.hidden_size}));
+    lm_head_ = std::make_unique<Parameter>(
+        Named("lm_head.weight", {config.vocab_size, config.hidden_size}));
 }
 
-Stream CausalLm::RunBlock(Block& block, const Stream& stream, const PackedBatch& batch, const PassContext& pass,
-                          const at::Tensor& rows) {
+Stream CausalLm::RunBlock(Block& block, const Stream& stream, const PackedBatch& batch,
+                          const PassContext& pass, const at::Tensor& rows) {
   const double eps = config_.rms_norm_eps;
   auto [residual, normed] = AddRmsNorm(block.input_norm, eps, stream.residual, stream.delta);
   const at::Tensor qkv = Apply(block.qkv, normed, batch, pass);
   at::Tensor mixed = RopeAttention(qkv, attention_, rope_, batch);
-  if (rows.defined()) {  // past attention a token meets no other: rows that nobody asks for stop here
+  if (rows.defined()) {  // past attention a token meets no other: rows that nobody asks for stop
+                         // here
     mixed = SelectRows(mixed, rows);
     residual = SelectRows(residual, rows);
   }
@@ -63,8 +67,8 @@ Stream CausalLm::RunBlock(Block& block, const Stream& stream, const PackedBatch&
   return {residual2, Apply(block.down, SwiGlu(gate_up), batch, pass, rows)};
 }
 
-at::Tensor CausalLm::Forward(const PackedBatch& batch, const PassContext& pass, const at::Tensor& rows,
-                             ForwardHooks* hooks) {
+at::Tensor CausalLm::Forward(const PackedBatch& batch, const PassContext& pass,
+                             const at::Tensor& rows, ForwardHooks* hooks) {
   rope_.Prepare(batch.max_seqlen);
   Stream stream{Embed(embedding_, batch.ids, config_.padding_id), {}};
   for (auto& block : blocks_) {

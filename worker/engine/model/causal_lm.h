@@ -1,15 +1,17 @@
-// CausalLm: the single-device decoder of the Llama family (Touvron et al. 2023; Llama, Mistral, Qwen2), on packed sequences.
+// CausalLm: the single-device decoder of the Llama family (Touvron et al. 2023; Llama, Mistral,
+// Qwen2), on packed sequences.
 //
-// It knows nothing of ranks: parallel/ walks Units() to place the parameters and passes ForwardHooks that run around the blocks.
-// The hidden state travels as residual + delta, so that each sum is fused with the norm that follows it.
+// It knows nothing of ranks: parallel/ walks Units() to place the parameters and passes
+// ForwardHooks that run around the blocks. The hidden state travels as residual + delta, so that
+// each sum is fused with the norm that follows it.
 #pragma once
+
+#include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include <ATen/core/Tensor.h>
 
 #include "worker/engine/core/parameter.h"
 #include "worker/engine/model/batch.h"
@@ -25,8 +27,8 @@ struct Stream {
   at::Tensor delta;     // [T, H] or undefined; the hidden state is residual + delta
 };
 
-// Called around every block of a forward pass, in order. An implementation may return its argument unchanged or passed through
-// a node that runs in backward.
+// Called around every block of a forward pass, in order. An implementation may return its argument
+// unchanged or passed through a node that runs in backward.
 class ForwardHooks {
  public:
   virtual ~ForwardHooks() = default;
@@ -37,8 +39,8 @@ class ForwardHooks {
 struct Block {
   Block(const ModelConfig& config, int64_t index);
   int64_t index;
-  Parameter input_norm;           // [H]
-  Linear qkv;                     // [T, H] -> [T, (heads + 2 kv_heads) * head_dim]
+  Parameter input_norm;  // [H]
+  Linear qkv;            // [T, H] -> [T, (heads + 2 kv_heads) * head_dim]
   Linear attention_out;
   Parameter post_attention_norm;  // [H]
   Linear gate_up;
@@ -50,22 +52,25 @@ class CausalLm {
   explicit CausalLm(const ModelConfig& config);
   CausalLm(const CausalLm&) = delete;
 
-  // Final hidden states after the last norm, [N, H], at rows `rows` of the batch (ascending), or at all when undefined.
-  at::Tensor Forward(const PackedBatch& batch, const PassContext& pass, const at::Tensor& rows, ForwardHooks* hooks);
+  // Final hidden states after the last norm, [N, H], at rows `rows` of the batch (ascending), or at
+  // all when undefined.
+  at::Tensor Forward(const PackedBatch& batch, const PassContext& pass, const at::Tensor& rows,
+                     ForwardHooks* hooks);
 
   // The output projection's weight [V, H]: lm_head, or the embedding when tied.
   Parameter& head();
   const ModelConfig& config() const { return config_; }
   std::vector<Linear*> Linears();
-  // Every parameter once: unit i is block i, the last unit is the root (embedding, final norm, head).
+  // Every parameter once: unit i is block i, the last unit is the root (embedding, final norm,
+  // head).
   std::vector<std::vector<Parameter*>> Units();
 
   // Recompute the inside of a block in backward instead of keeping it.
   bool activation_checkpointing = false;
 
  private:
-  Stream RunBlock(Block& block, const Stream& stream, const PackedBatch& batch, const PassContext& pass,
-                  const at::Tensor& rows);
+  Stream RunBlock(Block& block, const Stream& stream, const PackedBatch& batch,
+                  const PassContext& pass, const at::Tensor& rows);
 
   ModelConfig config_;
   AttentionShape attention_;

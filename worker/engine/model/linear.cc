@@ -26,8 +26,9 @@ bool Drops(const Linear& linear, const PassContext& pass) {
   return linear.lora && linear.lora->dropout > 0 && pass.training;
 }
 
-// Multiplies x [T, F] by its keep mask / (1 - p), in place. The mask is a function of (seed, step, layer, site) and of (sample,
-// position, feature), so it is the same on every layout and in backward.
+// Multiplies x [T, F] by its keep mask / (1 - p), in place. The mask is a function of (seed, step,
+// layer, site) and of (sample, position, feature), so it is the same on every layout and in
+// backward.
 void DropInPlace(at::Tensor& x, const Lora& lora, const DropoutKeys& keys, int64_t first_feature) {
   ApplyDropout(x, lora.dropout,
                {.seed = keys.pass.seed,
@@ -52,7 +53,8 @@ void AddOuter(Parameter& weight, const at::Tensor& grad_out, const at::Tensor& x
   }
 }
 
-at::Tensor LoraForward(const Linear& linear, const at::Tensor& x, at::Tensor& y, const DropoutKeys& keys) {
+at::Tensor LoraForward(const Linear& linear, const at::Tensor& x, at::Tensor& y,
+                       const DropoutKeys& keys) {
   const Lora& lora = *linear.lora;
   const bool drops = Drops(linear, keys.pass);
   at::Tensor in = x;
@@ -77,8 +79,8 @@ at::Tensor LoraForward(const Linear& linear, const at::Tensor& x, at::Tensor& y,
   return low;
 }
 
-void LoraBackward(Linear& linear, const at::Tensor& x, const at::Tensor& low, const at::Tensor& grad_out, at::Tensor& grad_x,
-                  const DropoutKeys& keys) {
+void LoraBackward(Linear& linear, const at::Tensor& x, const at::Tensor& low,
+                  const at::Tensor& grad_out, at::Tensor& grad_x, const DropoutKeys& keys) {
   Lora& lora = *linear.lora;
   const bool drops = Drops(linear, keys.pass);
   at::Tensor grad_low = at::empty(low.sizes(), low.options());
@@ -112,7 +114,8 @@ void LoraBackward(Linear& linear, const at::Tensor& x, const at::Tensor& low, co
 }
 
 struct LinearFunction : Function<LinearFunction> {
-  static Variable forward(AutogradContext* ctx, Variable x, Linear* linear, const DropoutKeys& keys) {
+  static Variable forward(AutogradContext* ctx, Variable x, Linear* linear,
+                          const DropoutKeys& keys) {
     const at::Tensor w = linear->weight.value.t();
     at::Tensor y = linear->bias ? at::addmm(linear->bias->value, x, w) : at::mm(x, w);
     at::Tensor low;
@@ -133,7 +136,8 @@ struct LinearFunction : Function<LinearFunction> {
     const at::Tensor grad_out = grads[0].contiguous();
     at::Tensor grad_x = at::mm(grad_out, linear.weight.value);
     if (linear.weight.trainable) AddOuter(linear.weight, grad_out, x);
-    if (linear.bias && linear.bias->trainable) linear.bias->AddGrad(grad_out.sum(0, false, at::kFloat));
+    if (linear.bias && linear.bias->trainable)
+      linear.bias->AddGrad(grad_out.sum(0, false, at::kFloat));
     if (linear.lora) {
       const DropoutKeys keys{reinterpret_cast<const PackedBatch*>(ctx->saved_data["batch"].toInt()),
                              {.training = ctx->saved_data["training"].toBool(),
@@ -148,8 +152,8 @@ struct LinearFunction : Function<LinearFunction> {
 
 }  // namespace
 
-Linear::Linear(std::vector<std::pair<std::string, int64_t>> parts, int64_t in, bool with_bias, uint32_t layer_index,
-               uint32_t site_index)
+Linear::Linear(std::vector<std::pair<std::string, int64_t>> parts, int64_t in, bool with_bias,
+               uint32_t layer_index, uint32_t site_index)
     : layer(layer_index), site(site_index) {
   int64_t out = 0;
   if (with_bias) bias = std::make_unique<Parameter>();
@@ -167,8 +171,8 @@ Linear::Linear(std::vector<std::pair<std::string, int64_t>> parts, int64_t in, b
   }
 }
 
-at::Tensor Apply(Linear& linear, const at::Tensor& x, const PackedBatch& batch, const PassContext& pass,
-                 const at::Tensor& rows_of) {
+at::Tensor Apply(Linear& linear, const at::Tensor& x, const PackedBatch& batch,
+                 const PassContext& pass, const at::Tensor& rows_of) {
   return LinearFunction::apply(x, &linear, DropoutKeys{&batch, pass, rows_of});
 }
 

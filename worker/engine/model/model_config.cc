@@ -32,7 +32,8 @@ bool Bool(const json& j, const char* key, bool fallback) {
   return j.contains(key) && j[key].is_boolean() ? j[key].get<bool>() : fallback;
 }
 
-// transformers 5 writes rope_parameters; before it was rope_theta and rope_scaling {rope_type or type, ...}.
+// transformers 5 writes rope_parameters; before it was rope_theta and rope_scaling {rope_type or
+// type, ...}.
 RopeConfig ParseRope(const json& j) {
   RopeConfig rope;
   json scaling = json::object();
@@ -76,8 +77,9 @@ ModelConfig ParseModelConfig(const json& j) {
                     "Qwen2ForCausalLM can");
   if (mistral && j.contains("sliding_window") && j["sliding_window"].is_number() &&
       j["sliding_window"].get<int64_t>() < Int(j, "max_position_embeddings", 2048))
-    throw UserError("config.json: sliding_window: windows shorter than max_position_embeddings "
-                    "cannot be trained yet");
+    throw UserError(
+        "config.json: sliding_window: windows shorter than max_position_embeddings "
+        "cannot be trained yet");
   if (qwen2 && Bool(j, "use_sliding_window", false))
     throw UserError("config.json: use_sliding_window: sliding windows cannot be trained yet");
   config.vocab_size = Int(j, "vocab_size");

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-
-#include <nlohmann/json.hpp>
 
 namespace am::engine {
 
@@ -14,13 +13,13 @@ struct RopeConfig {
   std::string type = "default";  // default, linear, dynamic, llama3, yarn
   double theta = 10000;
   double factor = 1;
-  double low_freq_factor = 1;    // llama3
-  double high_freq_factor = 4;   // llama3
-  double beta_fast = 32;         // yarn
-  double beta_slow = 1;          // yarn
-  bool truncate = true;          // yarn
+  double low_freq_factor = 1;                                      // llama3
+  double high_freq_factor = 4;                                     // llama3
+  double beta_fast = 32;                                           // yarn
+  double beta_slow = 1;                                            // yarn
+  bool truncate = true;                                            // yarn
   std::optional<double> attention_factor, mscale, mscale_all_dim;  // yarn
-  int64_t original_max_position = 0;  // 0: max_position
+  int64_t original_max_position = 0;                               // 0: max_position
   double partial_rotary_factor = 1;
 };
 
@@ -37,7 +36,8 @@ struct ModelConfig {
   double rms_norm_eps = 1e-6;
   double initializer_range = 0.02;
   bool tie_word_embeddings = false;
-  // Looking this token up gives its embedding no gradient, as torch.nn.Embedding's padding_idx; -1: none.
+  // Looking this token up gives its embedding no gradient, as torch.nn.Embedding's padding_idx; -1:
+  // none.
   int64_t padding_id = -1;
   bool qkv_bias = false;
   bool attention_out_bias = false;
@@ -49,8 +49,9 @@ struct ModelConfig {
   int64_t kv_size() const { return num_kv_heads * head_dim; }
 };
 
-// `json` is config.json with the recipe's overrides laid over it. Throws am::Error (kUser), naming the key, for an architecture,
-// an activation or a RoPE scaling that is not known, and for sizes that do not fit together.
+// `json` is config.json with the recipe's overrides laid over it. Throws am::Error (kUser), naming
+// the key, for an architecture, an activation or a RoPE scaling that is not known, and for sizes
+// that do not fit together.
 ModelConfig ParseModelConfig(const nlohmann::json& json);
 
 // Reads <dir>/config.json and lays `overrides` over it. Throws am::Error (kUser) naming the file.

@@ -1,10 +1,10 @@
 #include "worker/engine/model/recompute.h"
 
-#include <optional>
-
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
+
+#include <optional>
 
 namespace am::engine {
 namespace {
@@ -20,8 +20,8 @@ struct Holder : torch::CustomClassHolder {
 };
 
 struct RecomputeFunction : Function<RecomputeFunction> {
-  static variable_list forward(AutogradContext* ctx, Variable residual, std::optional<Variable> delta_if,
-                               const RunFunction& run) {
+  static variable_list forward(AutogradContext* ctx, Variable residual,
+                               std::optional<Variable> delta_if, const RunFunction& run) {
     const Variable delta = delta_if.value_or(Variable());
     auto holder = c10::make_intrusive<Holder>();
     holder->run = run;
@@ -32,7 +32,8 @@ struct RecomputeFunction : Function<RecomputeFunction> {
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
-    const auto holder = c10::static_intrusive_pointer_cast<Holder>(ctx->saved_data["run"].toCapsule());
+    const auto holder =
+        c10::static_intrusive_pointer_cast<Holder>(ctx->saved_data["run"].toCapsule());
     const auto saved = ctx->get_saved_variables();
     const at::AutoGradMode record(true);
     Stream in;
@@ -58,7 +59,8 @@ struct RecomputeFunction : Function<RecomputeFunction> {
 
 Stream Recompute(const RunFunction& run, const Stream& stream) {
   const auto out = RecomputeFunction::apply(
-      stream.residual, stream.delta.defined() ? std::optional<at::Tensor>(stream.delta) : std::nullopt, run);
+      stream.residual,
+      stream.delta.defined() ? std::optional<at::Tensor>(stream.delta) : std::nullopt, run);
   return {out[0], out[1]};
 }
 

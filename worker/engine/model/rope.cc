@@ -1,10 +1,10 @@
 #include "worker/engine/model/rope.h"
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-
-#include <ATen/ops/empty.h>
 
 #include "common/error.h"
 
@@ -29,7 +29,8 @@ InverseFrequencies Yarn(const RopeConfig& rope, int64_t dim) {
   if (rope.attention_factor) {
     out.attention_factor = *rope.attention_factor;
   } else if (rope.mscale && rope.mscale_all_dim && *rope.mscale != 0 && *rope.mscale_all_dim != 0) {
-    out.attention_factor = mscale(rope.factor, *rope.mscale) / mscale(rope.factor, *rope.mscale_all_dim);
+    out.attention_factor =
+        mscale(rope.factor, *rope.mscale) / mscale(rope.factor, *rope.mscale_all_dim);
   } else {
     out.attention_factor = mscale(rope.factor, 1);
   }
@@ -48,12 +49,14 @@ InverseFrequencies Yarn(const RopeConfig& rope, int64_t dim) {
   for (int64_t i = 0; i < dim / 2; ++i) {
     const double ramp = std::clamp((i - low) / (high - low), 0.0, 1.0);
     const double extrapolation = 1 - ramp;
-    out.values[i] = out.values[i] / rope.factor * (1 - extrapolation) + out.values[i] * extrapolation;
+    out.values[i] =
+        out.values[i] / rope.factor * (1 - extrapolation) + out.values[i] * extrapolation;
   }
   return out;
 }
 
-// Meta's llama-models, apply_scaling: long wavelengths are divided by the factor, the middle is blended.
+// Meta's llama-models, apply_scaling: long wavelengths are divided by the factor, the middle is
+// blended.
 std::vector<double> Llama3(const RopeConfig& rope, int64_t dim) {
   std::vector<double> inv = Plain(rope.theta, dim);
   const double original = static_cast<double>(rope.original_max_position);
@@ -93,8 +96,10 @@ InverseFrequencies RopeFrequencies(const RopeConfig& rope, int64_t head_dim, int
 }
 
 void RopeTable::Prepare(int64_t seq_len) {
-  const bool depends_on_length = rope_.type == "dynamic" && (seq_len > max_position_ || built_for_ > max_position_);
-  if (cos_.defined() && cos_.size(0) >= seq_len && !(depends_on_length && seq_len != built_for_)) return;
+  const bool depends_on_length =
+      rope_.type == "dynamic" && (seq_len > max_position_ || built_for_ > max_position_);
+  if (cos_.defined() && cos_.size(0) >= seq_len && !(depends_on_length && seq_len != built_for_))
+    return;
   const InverseFrequencies inv = RopeFrequencies(rope_, head_dim_, max_position_, seq_len);
   const int64_t rows = std::max<int64_t>(seq_len, 256);
   const int64_t half = head_dim_ / 2;

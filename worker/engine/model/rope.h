@@ -1,25 +1,26 @@
 // RoPE tables: Su et al. 2021, with the scalings of transformers' modeling_rope_utils.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <vector>
-
-#include <ATen/core/Tensor.h>
 
 #include "worker/engine/model/model_config.h"
 
 namespace am::engine {
 
 struct InverseFrequencies {
-  std::vector<double> values;      // head_dim / 2
-  double attention_factor = 1;     // multiplies cos and sin
+  std::vector<double> values;   // head_dim / 2
+  double attention_factor = 1;  // multiplies cos and sin
 };
 
 // `seq_len`: the longest sequence of the pass, which only "dynamic" looks at.
 InverseFrequencies RopeFrequencies(const RopeConfig& rope, int64_t head_dim, int64_t max_position,
                                    int64_t seq_len);
 
-// Cosines and sines by position: [rows, head_dim / 2] float32 each, grown on demand and kept between passes.
+// Cosines and sines by position: [rows, head_dim / 2] float32 each, grown on demand and kept
+// between passes.
 class RopeTable {
  public:
   RopeTable(const RopeConfig& rope, int64_t head_dim, int64_t max_position)

@@ -1,8 +1,8 @@
 #include "worker/engine/parallel/parameter_store.h"
 
-#include <optional>
-
 #include <torch/csrc/autograd/custom_function.h>
+
+#include <optional>
 
 namespace am::engine {
 namespace {
@@ -18,8 +18,8 @@ struct Holder : torch::CustomClassHolder {
 
 // The identity, which calls back when its gradients are there, before they go on.
 struct HookFunction : Function<HookFunction> {
-  static variable_list forward(AutogradContext* ctx, Variable residual, std::optional<Variable> delta,
-                               std::function<void()> call) {
+  static variable_list forward(AutogradContext* ctx, Variable residual,
+                               std::optional<Variable> delta, std::function<void()> call) {
     auto holder = c10::make_intrusive<Holder>();
     holder->call = std::move(call);
     ctx->saved_data["call"] = c10::IValue::make_capsule(holder);
@@ -35,7 +35,9 @@ struct HookFunction : Function<HookFunction> {
 
 Stream Hook(const Stream& stream, std::function<void()> call) {
   const auto out = HookFunction::apply(
-      stream.residual, stream.delta.defined() ? std::optional<at::Tensor>(stream.delta) : std::nullopt, std::move(call));
+      stream.residual,
+      stream.delta.defined() ? std::optional<at::Tensor>(stream.delta) : std::nullopt,
+      std::move(call));
   return {out[0], out.size() > 1 ? out[1] : at::Tensor()};
 }
 
@@ -44,12 +46,14 @@ Stream Hook(const Stream& stream, std::function<void()> call) {
 ParameterStore::ParameterStore(CausalLm& model, const StoreOptions& options) : options_(options) {
   for (const auto& parameters : model.Units()) {
     std::vector<Parameter*> trained, frozen;
-    for (Parameter* parameter : parameters) (parameter->trainable ? trained : frozen).push_back(parameter);
+    for (Parameter* parameter : parameters)
+      (parameter->trainable ? trained : frozen).push_back(parameter);
     Unit unit;
     const auto make = [&](const std::vector<Parameter*>& group, bool trainable) {
-      return group.empty() ? nullptr
-                           : std::make_unique<FlatUnit>(group, trainable, options.groups, options.compute_dtype,
-                                                        options.master_dtype);
+      return group.empty()
+                 ? nullptr
+                 : std::make_unique<FlatUnit>(group, trainable, options.groups,
+                                              options.compute_dtype, options.master_dtype);
     };
     unit.trained = make(trained, true);
     unit.frozen = make(frozen, false);
@@ -81,7 +85,8 @@ void ParameterStore::EndPass() {
   if (!training_) units_.back().Each([](FlatUnit& flat) { flat.Free(); });
 }
 
-// Gathered parameters stay where the next use is near: the last block (backward starts there), or all when not resharding.
+// Gathered parameters stay where the next use is near: the last block (backward starts there), or
+// all when not resharding.
 bool ParameterStore::keeps(int64_t block) const {
   if (!training_) return false;
   return !options_.reshard_after_forward || block + 2 == static_cast<int64_t>(units_.size());

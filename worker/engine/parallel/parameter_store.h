@@ -1,7 +1,9 @@
-// ParameterStore: all parameters of a model, placed for data parallelism, and the hooks that bring them to the blocks.
+// ParameterStore: all parameters of a model, placed for data parallelism, and the hooks that bring
+// them to the blocks.
 //
-// One class serves a single rank, DDP, FSDP2 and HSDP: they differ in the sizes of the two groups alone. The next block is gathered
-// while one computes, forward and backward; a block's gradients are summed while the block before it runs backward.
+// One class serves a single rank, DDP, FSDP2 and HSDP: they differ in the sizes of the two groups
+// alone. The next block is gathered while one computes, forward and backward; a block's gradients
+// are summed while the block before it runs backward.
 #pragma once
 
 #include <functional>
@@ -27,7 +29,8 @@ class ParameterStore : public ForwardHooks {
 
   void Load(const PieceSource& source);
 
-  // Around a pass: the root is gathered for its whole length. `last` pass of a step: backward also sums the gradients.
+  // Around a pass: the root is gathered for its whole length. `last` pass of a step: backward also
+  // sums the gradients.
   void BeginPass(bool training, bool last);
   void EndPass();
   // After the last pass: waits for all sums and points the slots at the gradients.
@@ -39,7 +42,8 @@ class ParameterStore : public ForwardHooks {
   std::vector<OptimizerSlot>& slots() { return slots_; }
   // Chunks of the trained parameters, or of what belongs to slot i of them ("<name><suffix>").
   std::vector<Chunk> ParameterChunks() const;
-  std::vector<Chunk> SlotChunks(const std::function<at::Tensor(size_t)>& tensor, const std::string& suffix) const;
+  std::vector<Chunk> SlotChunks(const std::function<at::Tensor(size_t)>& tensor,
+                                const std::string& suffix) const;
   // Of replicas that hold the same shard, the first one writes it.
   bool writes_shard() const { return options_.groups.replica->rank() == 0; }
   int64_t trainable_numel() const;

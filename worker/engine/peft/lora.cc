@@ -30,7 +30,8 @@ bool MatchesOne(const std::string& pattern, const std::string& module) {
 }
 
 bool MatchesAny(const std::vector<std::string>& patterns, const std::string& module) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const auto& p) { return MatchesOne(p, module); });
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const auto& p) { return MatchesOne(p, module); });
 }
 
 }  // namespace
@@ -43,7 +44,8 @@ bool MatchesPeft(const PeftSpec& spec, const std::string& module) {
 }
 
 std::vector<std::string> AttachLora(CausalLm& model, const PeftSpec& spec) {
-  if (spec.dim <= 0) throw UserError("peft.dim: " + std::to_string(spec.dim) + " must be at least 1");
+  if (spec.dim <= 0)
+    throw UserError("peft.dim: " + std::to_string(spec.dim) + " must be at least 1");
   std::vector<std::string> adapted, all;
   for (Linear* linear : model.Linears()) {
     auto lora = std::make_unique<Lora>();
@@ -76,16 +78,19 @@ std::vector<std::string> AttachLora(CausalLm& model, const PeftSpec& spec) {
   if (adapted.empty()) {
     const auto list = [](const std::vector<std::string>& texts, size_t most, const char* quote) {
       std::string out;
-      for (size_t i = 0; i < std::min(texts.size(), most); ++i) out += (i ? ", " : "") + (quote + texts[i]) + quote;
+      for (size_t i = 0; i < std::min(texts.size(), most); ++i)
+        out += (i ? ", " : "") + (quote + texts[i]) + quote;
       return out + (texts.size() > most ? ", ..." : "");
     };
     const bool excludes = !spec.exclude_modules.empty();
     throw UserError(std::string(excludes ? "peft.exclude_modules: " : "peft.target_modules: ") +
                     list(excludes ? spec.exclude_modules : spec.target_modules, 8, "'") +
-                    (excludes ? " leaves" : " matches") + " no linear of the model; they are " + list(all, 7, ""));
+                    (excludes ? " leaves" : " matches") + " no linear of the model; they are " +
+                    list(all, 7, ""));
   }
   for (const auto& unit : model.Units())
-    for (Parameter* parameter : unit) parameter->trainable = parameter->name.find(".lora_") != std::string::npos;
+    for (Parameter* parameter : unit)
+      parameter->trainable = parameter->name.find(".lora_") != std::string::npos;
   return adapted;
 }
 

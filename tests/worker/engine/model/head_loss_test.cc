@@ -31,10 +31,13 @@ struct Fixture {
 void ExpectAsAutograd(const LossSpec& spec) {
   Fixture f;
   const HeadLossResult ours = HeadLoss(f.head, f.hidden, f.labels, spec, 0.25);
-  at::Tensor weight = f.head.value.clone().requires_grad_(true), hidden = f.hidden.clone().requires_grad_(true);
+  at::Tensor weight = f.head.value.clone().requires_grad_(true),
+             hidden = f.hidden.clone().requires_grad_(true);
   at::Tensor logits = at::mm(hidden, weight.t());
-  if (spec.logit_softcapping > 0) logits = at::tanh(logits / spec.logit_softcapping) * spec.logit_softcapping;
-  const at::Tensor loss = -at::log_softmax(logits, -1, at::kFloat).gather(1, f.labels.unsqueeze(1)).sum();
+  if (spec.logit_softcapping > 0)
+    logits = at::tanh(logits / spec.logit_softcapping) * spec.logit_softcapping;
+  const at::Tensor loss =
+      -at::log_softmax(logits, -1, at::kFloat).gather(1, f.labels.unsqueeze(1)).sum();
   (loss * 0.25).backward();
   EXPECT_NEAR(ours.loss_sum, loss.item<double>(), 1e-3);
   EXPECT_LT((ours.grad_hidden - hidden.grad()).abs().max().item<float>(), 1e-5);
@@ -48,7 +51,9 @@ TEST(HeadLossTest, GivesTheLossAndGradientsOfAutogradForEveryKind) {
   }
 }
 
-TEST(HeadLossTest, CapsLogitsSoftly) { ExpectAsAutograd({.kind = "fused_linear_ce", .logit_softcapping = 3.0}); }
+TEST(HeadLossTest, CapsLogitsSoftly) {
+  ExpectAsAutograd({.kind = "fused_linear_ce", .logit_softcapping = 3.0});
+}
 
 TEST(HeadLossTest, ComputesNoGradientWhenNoneIsWanted) {
   Fixture f;
@@ -64,7 +69,9 @@ TEST(HeadLossTest, NamesTheLossesItKnows) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUser);
-    EXPECT_STREQ(error.what(), "loss_fn: 'hinge' is not known; masked_ce, chunked_ce, fused_linear_ce and parallel_ce are");
+    EXPECT_STREQ(error.what(),
+                 "loss_fn: 'hinge' is not known; masked_ce, chunked_ce, fused_linear_ce and "
+                 "parallel_ce are");
   }
 }
 

@@ -34,7 +34,8 @@ TEST(LoraTest, MatchesModulesAsTheGuideMeansThem) {
        }) {
     PeftSpec spec;
     spec.target_modules = c.targets;
-    EXPECT_EQ(MatchesPeft(spec, c.module), c.matches) << (c.targets.empty() ? "" : c.targets[0]) << " on " << c.module;
+    EXPECT_EQ(MatchesPeft(spec, c.module), c.matches)
+        << (c.targets.empty() ? "" : c.targets[0]) << " on " << c.module;
   }
 }
 
@@ -61,8 +62,8 @@ TEST(LoraTest, StacksTheAdaptersOfAFusedLinearAndFreezesTheRest) {
   PeftSpec spec;
   spec.target_modules = {"q_proj", "v_proj"};
   spec.dim = 4;
-  EXPECT_THAT(AttachLora(model, spec),
-              ::testing::ElementsAre("model.layers.0.self_attn.q_proj", "model.layers.0.self_attn.v_proj"));
+  EXPECT_THAT(AttachLora(model, spec), ::testing::ElementsAre("model.layers.0.self_attn.q_proj",
+                                                              "model.layers.0.self_attn.v_proj"));
   const Lora& lora = *model.Linears()[0]->lora;
   EXPECT_THAT(lora.a.shape, ::testing::ElementsAre(8, 16));
   EXPECT_THAT(lora.b.shape, ::testing::ElementsAre(32, 4));
@@ -70,7 +71,8 @@ TEST(LoraTest, StacksTheAdaptersOfAFusedLinearAndFreezesTheRest) {
   EXPECT_EQ(lora.targets[1].b_begin, 16);
   for (const auto& unit : model.Units())
     for (const Parameter* parameter : unit)
-      EXPECT_EQ(parameter->trainable, parameter->name.find(".lora_") != std::string::npos) << parameter->name;
+      EXPECT_EQ(parameter->trainable, parameter->name.find(".lora_") != std::string::npos)
+          << parameter->name;
 }
 
 TEST(LoraTest, ListsTheLinearsWhenNothingMatches) {

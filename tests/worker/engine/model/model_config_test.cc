@@ -11,8 +11,12 @@ namespace {
 using nlohmann::json;
 
 json Llama() {
-  return {{"architectures", {"LlamaForCausalLM"}}, {"vocab_size", 100}, {"hidden_size", 64}, {"intermediate_size", 128},
-          {"num_hidden_layers", 2}, {"num_attention_heads", 4}};
+  return {{"architectures", {"LlamaForCausalLM"}},
+          {"vocab_size", 100},
+          {"hidden_size", 64},
+          {"intermediate_size", 128},
+          {"num_hidden_layers", 2},
+          {"num_attention_heads", 4}};
 }
 
 std::string Fault(const json& config) {
@@ -65,7 +69,8 @@ TEST(ModelConfigTest, NamesTheKeyThatCannotBeTrained) {
   EXPECT_THAT(Fault(config), ::testing::HasSubstr("hidden_act"));
   config = Llama();
   config["num_key_value_heads"] = 3;
-  EXPECT_THAT(Fault(config), ::testing::HasSubstr("num_key_value_heads 3 does not divide num_attention_heads 4"));
+  EXPECT_THAT(Fault(config),
+              ::testing::HasSubstr("num_key_value_heads 3 does not divide num_attention_heads 4"));
   config = Llama();
   config.erase("vocab_size");
   EXPECT_THAT(Fault(config), ::testing::HasSubstr("vocab_size is missing"));

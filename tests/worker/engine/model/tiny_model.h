@@ -34,7 +34,8 @@ struct TinyModel {
   explicit TinyModel(const ModelConfig& config = TinyConfig(), const PeftSpec* peft = nullptr);
 };
 
-// Sequences of the given lengths with tokens and labels that differ; every third position has no label.
+// Sequences of the given lengths with tokens and labels that differ; every third position has no
+// label.
 std::vector<Sample> TinySamples(const std::vector<int64_t>& lengths);
 PackedBatch PackAll(const std::vector<Sample>& samples);
 
