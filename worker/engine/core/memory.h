@@ -16,8 +16,13 @@ namespace am::engine {
 void KeepFreedMemory();
 
 // A flat tensor of zeros whose pages the kernel hands out when they are first written, by the
-// thread that writes: what is filled soon (weights) or touched in the first step (moments) is not
-// written twice. On another device than the CPU: at::zeros.
+// thread that writes: what is filled soon (weights) is not written twice. On another device than
+// the CPU: at::zeros.
 at::Tensor ZeroPages(int64_t numel, const at::TensorOptions& options);
+
+// Makes the pages of such a tensor present, on all threads; its values stay. For memory that is
+// read before it is written: each page would otherwise be faulted twice, the second time with all
+// threads interrupted.
+void PopulatePages(const at::Tensor& tensor);
 
 }  // namespace am::engine

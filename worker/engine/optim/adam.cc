@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
+#include <utility>
 
 #include "common/error.h"
 #include "worker/engine/core/memory.h"
@@ -56,6 +57,7 @@ class Adam : public Optimizer {
     };
     const at::Tensor exp_avg = block(m), exp_avg_sq = block(v),
                      largest = spec.amsgrad ? block(v) : at::Tensor();
+    blocks_ = {exp_avg, exp_avg_sq, largest};
     int64_t begin = 0;
     for (const OptimizerSlot& slot : slots) {
       const auto part = [&](const at::Tensor& of) {
@@ -87,6 +89,7 @@ class Adam : public Optimizer {
       }
     }
     if (!on_cpu) return;
+    for (const at::Tensor& block : std::exchange(blocks_, {})) PopulatePages(block);
     ForEachBlock(slots, [&](size_t i, int64_t begin, int64_t end) {
       if (slots[i].grad.defined() && slots[i].master.is_cpu()) {
         StepBlock(slots[i], moments_[i], begin, end, scalars[i]);
@@ -131,6 +134,7 @@ class Adam : public Optimizer {
   bool decoupled_;
   std::vector<std::string> names_;
   std::vector<AdamMoments> moments_;
+  std::vector<at::Tensor> blocks_;  // that hold the moments; until the first step
   int64_t steps_taken_ = 0;
 };
 
