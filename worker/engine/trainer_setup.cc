@@ -148,7 +148,7 @@ void Trainer::LoadState() {
     for (const std::string& note : choice.notes) link_.Warn(note);
     resume_dir = choice.path;
   }
-  resume_dir = BroadcastText(*world_, resume_dir);
+  resume_dir = BroadcastText(*save_world_, resume_dir);  // verifying a checkpoint takes its time
   state_.seed = spec_.seed;
   if (!resume_dir.empty()) {
     std::ifstream in(resume_dir + "/state.json");
@@ -165,6 +165,7 @@ void Trainer::LoadState() {
     LoadOptimizer(resume_dir, *loaded_.store, *optimizer_);
     optimizer_->set_steps_taken(state_.optimizer_steps);
   }
+  save_world_->Barrier();  // ranks load at their own speed; collectives of a step are timed
 }
 
 void Trainer::OpenLogs() {
