@@ -22,10 +22,11 @@ def corpus():
 
 @pytest.fixture(scope="module")
 def tokenizer_dirs():
-    """Model directories whose own templates are compared: AMCTL_TOKENIZER_DIRS, separated by colons."""
-    dirs = [pathlib.Path(d) for d in os.environ.get("AMCTL_TOKENIZER_DIRS", "").split(":") if d]
+    """Model directories whose own templates are compared: those of AMCTL_TEST_TOKENIZERS, as for the tokenizer's tests."""
+    folder = pathlib.Path(os.environ.get("AMCTL_TEST_TOKENIZERS") or ROOT / ".cache" / "tokenizers")
+    dirs = sorted(path.parent for path in folder.glob("*/tokenizer.json"))
     if not dirs:
-        pytest.skip("AMCTL_TOKENIZER_DIRS names no model directories")
+        pytest.skip("no real tokenizers: scripts/fetch_tokenizers fetches them, AMCTL_TEST_TOKENIZERS names their place")
     return dirs
 
 
