@@ -35,6 +35,18 @@ def test_adapters_resume_too(product):
     same(product, "resumed", "straight")
 
 
+def test_the_saved_learning_rate_schedule_wins_unless_overridden(product):
+    schedule = {"lr_decay_style": "linear", "lr_warmup_steps": 0, "max_lr": 1e-3, "min_lr": 1e-4}
+    for name, override in (("saved", False), ("overridden", True)):
+        for stop in (4, 8):
+            product.train(name, step_scheduler={"max_steps": stop}, optimizer={"lr": 1e-3},
+                          lr_scheduler={**schedule, "override_opt_param_scheduler": override})
+    rates = {name: [line["lr"] for line in product.training(name)] for name in ("saved", "overridden")}
+    assert rates["saved"][:4] == rates["overridden"][:4]
+    assert rates["saved"][4:] == pytest.approx([1e-4] * 4)
+    assert rates["overridden"][4:] == pytest.approx([1e-3 - 9e-4 * step / 8 for step in range(4, 8)])
+
+
 def test_saves_beside_the_steps_resume_like_others(product):
     product.train("straight", ranks=2, step_scheduler={"max_steps": STEPS})
     for stop in (9, STEPS):

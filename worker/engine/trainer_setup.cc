@@ -57,6 +57,17 @@ std::string BroadcastText(Communicator& world, std::string text) {
   return text;
 }
 
+// A learning-rate schedule as JSON, in the form that it has inside of a RankSpec.
+nlohmann::json ScheduleToJson(RankSpec spec, const LrSchedulerSpec& schedule) {
+  spec.lr_scheduler = schedule;
+  return ToJson(spec).at("lr_scheduler");
+}
+LrSchedulerSpec ScheduleFromJson(const RankSpec& spec, const nlohmann::json& json) {
+  nlohmann::json whole = ToJson(spec);
+  whole["lr_scheduler"] = json;
+  return *RankSpecFromJson(whole).lr_scheduler;
+}
+
 }  // namespace
 
 void Trainer::ChooseThreads() {
@@ -159,8 +170,14 @@ void Trainer::LoadState() {
   loaded_ = LoadModel(spec_, {.shard = shard_.get(), .replica = replica_.get()}, resume_dir);
   for (const std::string& warning : loaded_.dtypes.warnings) link_.Warn(warning);
   optimizer_ = MakeOptimizer(spec_.optimizer, loaded_.store->slots());
-  schedule_ = std::make_unique<LrSchedule>(spec_.lr_scheduler, spec_.optimizer.lr,
+  std::optional<LrSchedulerSpec> schedule = spec_.lr_scheduler;
+  const bool saved_one_wins = schedule && schedule->use_checkpoint_opt_param_scheduler &&
+                              !schedule->override_opt_param_scheduler &&
+                              !state_.lr_scheduler.empty();
+  if (saved_one_wins) schedule = ScheduleFromJson(spec_, state_.lr_scheduler);
+  schedule_ = std::make_unique<LrSchedule>(schedule, spec_.optimizer.lr,
                                            spec_.optimizer.weight_decay, total_steps_);
+  if (schedule) state_.lr_scheduler = ScheduleToJson(spec_, schedule_->resolved());
   if (!resume_dir.empty()) {
     LoadOptimizer(resume_dir, *loaded_.store, *optimizer_);
     optimizer_->set_steps_taken(state_.optimizer_steps);

@@ -39,9 +39,7 @@ struct TrainState {
   int64_t optimizer_steps = 0;
   uint64_t seed = 42;
   std::optional<double> best_validation_loss;
-  std::vector<int64_t>
-      validated_steps;  // the last few, so that resuming at step N does not validate N again
-  nlohmann::json lr_scheduler = nlohmann::json::object();
+  nlohmann::json lr_scheduler = nlohmann::json::object();  // as it was resolved
 };
 nlohmann::json ToJson(const TrainState& state);
 TrainState TrainStateFromJson(const nlohmann::json& json);

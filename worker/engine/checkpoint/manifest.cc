@@ -106,7 +106,6 @@ json ToJson(const TrainState& state) {
           {"seed", state.seed},
           {"best_validation_loss",
            state.best_validation_loss ? json(*state.best_validation_loss) : json()},
-          {"validated_steps", state.validated_steps},
           {"lr_scheduler", state.lr_scheduler}};
 }
 
@@ -121,7 +120,6 @@ TrainState TrainStateFromJson(const json& document) {
     state.seed = document.at("seed").get<uint64_t>();
     const json& best = document.at("best_validation_loss");
     if (!best.is_null()) state.best_validation_loss = best.get<double>();
-    state.validated_steps = document.at("validated_steps").get<std::vector<int64_t>>();
     state.lr_scheduler = document.value("lr_scheduler", json::object());
   } catch (const json::exception& e) {
     throw UserError(std::string("state.json of the checkpoint: ") + e.what());

@@ -19,6 +19,8 @@ class LrSchedule {
              int64_t total_steps);
   double LearningRate(int64_t steps_taken) const;
   double WeightDecay(int64_t steps_taken) const;
+  // The spec with everything filled in that it left open; meaningless without a spec.
+  const LrSchedulerSpec& resolved() const { return spec_; }
 
  private:
   LrSchedulerSpec spec_;

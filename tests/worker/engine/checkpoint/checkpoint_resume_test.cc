@@ -221,7 +221,6 @@ TEST(TrainState, SurvivesJson) {
                    .samples_seen = 56,
                    .optimizer_steps = 7,
                    .seed = UINT64_MAX};
-  state.validated_steps = {4, 6};
   state.lr_scheduler = {{"last_step", 7}};
   EXPECT_EQ(ToJson(TrainStateFromJson(ToJson(state))), ToJson(state));
   state.best_validation_loss = 0.1;
