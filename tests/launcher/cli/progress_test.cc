@@ -101,8 +101,9 @@ TEST(ProgressOutput, KeepsALiveLineBelowTheOthersAndErasesItAtTheEnd) {
   }
   EXPECT_EQ(out.str(), "step 1 | …\n");
   std::string shown = err.str();
-  if (!shown.empty())
+  if (!shown.empty()) {
     EXPECT_EQ(shown.substr(shown.size() - 4), "\r\x1b[K") << "nothing is left of it";
+  }
 }
 
 }  // namespace

@@ -134,17 +134,17 @@ TEST(CommunicatorTest, TellsEverySurvivorAtOnceWhenAPeerIsKilled) {
            [](const RendezvousOptions& options) {
              auto groups = ProcessGroups::Join(options);
              auto world = groups->World();
-             world->Barrier();
-             if (options.rank == 1) raise(SIGKILL);
              const auto start = steady_clock::now();
              try {
+               world->Barrier();  // the others may still be in it when rank 1 is gone
+               if (options.rank == 1) raise(SIGKILL);
                for (;;) {
                  at::Tensor tensor = at::zeros({100'000});
                  world->AllReduceSum(tensor)->Wait();
                }
              } catch (const Error& error) {
                EXPECT_EQ(error.kind(), ErrorKind::kPeerLost) << error.what();
-               EXPECT_THAT(error.what(), testing::HasSubstr("all-reduce: a peer was lost"));
+               EXPECT_THAT(error.what(), testing::HasSubstr("a peer was lost"));
              }
              EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(10));
              fflush(nullptr);
@@ -157,7 +157,7 @@ TEST(CommunicatorTest, NamesTheRanksThatDidNotJoinInTime) {
   RunRanks(4, [](const RendezvousOptions& given) {
     if (given.rank == 1 || given.rank == 3) return;
     RendezvousOptions options = given;
-    options.timeout = std::chrono::milliseconds(given.rank == 0 ? 2000 : 1000);
+    options.timeout = std::chrono::milliseconds(given.rank == 0 ? 6000 : 3000);
     try {
       ProcessGroups::Join(options);
       FAIL();
