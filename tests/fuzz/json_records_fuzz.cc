@@ -1,9 +1,4 @@
 // Whatever lies in a data file: records or am::Error, and every record lies inside the file.
-//   clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I.
-//   tests/fuzz/json_records_fuzz.cc \
-//     worker/engine/data/json_files.cc worker/engine/data/json_records.cc worker/text/utf8.cc -o
-//     json_records_fuzz &&
-//     ./json_records_fuzz -max_total_time=60
 #include <sys/mman.h>
 #include <unistd.h>
 
