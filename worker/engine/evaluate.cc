@@ -26,8 +26,7 @@ void Evaluator::Prepare() {
   std::vector<Sample> samples;
   for (int64_t i = dp_rank_; i < dataset_->size(); i += dp_size_)
     samples.push_back(dataset_->Get(i));
-  // Like lengths together: what a pass keeps in memory is then even. The loss is a sum, so order
-  // does not matter.
+  // The loss is a sum, so which batches share a pass does not matter.
   std::vector<int64_t> tokens;
   for (size_t begin = 0; begin < samples.size(); begin += batch_size_) {
     int64_t sum = 0;

@@ -1,10 +1,7 @@
 #include "worker/engine/save.h"
 
-#include <ATen/ops/empty.h>
-
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 
 #include "common/error.h"
 #include "worker/engine/checkpoint/adapter.h"

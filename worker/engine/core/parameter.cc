@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
 
 #include "common/error.h"
 #include "worker/engine/core/kernels.h"
@@ -54,6 +55,20 @@ at::Tensor& Parameter::GradBuffer(bool* first) {
     grad = grad.to(at::kFloat);
   }
   return grad;
+}
+
+void Parameter::AddOuterGrad(const at::Tensor& g, const at::Tensor& x) {
+  if (x.scalar_type() != at::kFloat) {
+    AddGrad(at::mm(g.t(), x));
+    return;
+  }
+  bool first = false;
+  at::Tensor& buffer = GradBuffer(&first);
+  if (first) {
+    at::mm_out(buffer, g.t(), x);
+  } else {
+    buffer.addmm_(g.t(), x);
+  }
 }
 
 void Parameter::ClearGrad() { grad.reset(); }

@@ -45,18 +45,7 @@ HeadLossResult HeadLoss(Parameter& head, const at::Tensor& hidden_in, const at::
     if (tanh.defined()) logits.mul_(tanh.square().neg_().add_(1));
     at::Tensor grad_rows = result.grad_hidden.narrow(0, begin, n);
     at::mm_out(grad_rows, logits, head.value);
-    if (!head.trainable) continue;
-    if (hidden.scalar_type() != at::kFloat) {
-      head.AddGrad(at::mm(logits.t(), h));
-      continue;
-    }
-    bool first = false;
-    at::Tensor& buffer = head.GradBuffer(&first);
-    if (first) {
-      at::mm_out(buffer, logits.t(), h);
-    } else {
-      buffer.addmm_(logits.t(), h);
-    }
+    if (head.trainable) head.AddOuterGrad(logits, h);
   }
   return result;
 }

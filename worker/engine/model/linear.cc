@@ -38,21 +38,6 @@ void DropInPlace(at::Tensor& x, const Lora& lora, const DropoutKeys& keys, int64
                keys.batch->samples, keys.batch->positions, keys.rows_of, first_feature);
 }
 
-// weight.grad += grad_out^T x.
-void AddOuter(Parameter& weight, const at::Tensor& grad_out, const at::Tensor& x) {
-  if (x.scalar_type() != at::kFloat) {
-    weight.AddGrad(at::mm(grad_out.t(), x));
-    return;
-  }
-  bool first = false;
-  at::Tensor& buffer = weight.GradBuffer(&first);
-  if (first) {
-    at::mm_out(buffer, grad_out.t(), x);
-  } else {
-    buffer.addmm_(grad_out.t(), x);
-  }
-}
-
 at::Tensor LoraForward(const Linear& linear, const at::Tensor& x, at::Tensor& y,
                        const DropoutKeys& keys) {
   const Lora& lora = *linear.lora;
@@ -103,12 +88,12 @@ void LoraBackward(Linear& linear, const at::Tensor& x, const at::Tensor& low,
   if (drops && lora.dropout_pre) {
     at::Tensor in = x.clone();
     DropInPlace(in, lora, keys, 0);
-    AddOuter(lora.a, grad_low, in);
+    lora.a.AddOuterGrad(grad_low, in);
     at::Tensor back = at::mm(grad_low, lora.a.value);
     DropInPlace(back, lora, keys, 0);
     grad_x.add_(back);
   } else {
-    AddOuter(lora.a, grad_low, x);
+    lora.a.AddOuterGrad(grad_low, x);
     grad_x.addmm_(grad_low, lora.a.value);
   }
 }
@@ -135,7 +120,7 @@ struct LinearFunction : Function<LinearFunction> {
     const at::Tensor& x = saved[0];
     const at::Tensor grad_out = grads[0].contiguous();
     at::Tensor grad_x = at::mm(grad_out, linear.weight.value);
-    if (linear.weight.trainable) AddOuter(linear.weight, grad_out, x);
+    if (linear.weight.trainable) linear.weight.AddOuterGrad(grad_out, x);
     if (linear.bias && linear.bias->trainable)
       linear.bias->AddGrad(grad_out.sum(0, false, at::kFloat));
     if (linear.lora) {
