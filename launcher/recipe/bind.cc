@@ -7,6 +7,7 @@
 
 #include "launcher/recipe/scalar.h"
 #include "launcher/recipe/secret.h"
+#include "launcher/recipe/slurm_time.h"
 #include "launcher/recipe/suggest.h"
 #include "launcher/recipe/syntax.h"
 
@@ -38,9 +39,9 @@ class Binder {
     }
     Map& map = std::get<Map>(value.data);
     const Part* part = nullptr;
-    bool implied = options_.implied_parts && !node.Find("_target_");
-    bool known_part = section.parts.empty() || !implied;
-    if (!section.parts.empty() && known_part) {
+    bool implied = options_.implied_parts && !section.parts.empty() && !node.Find("_target_");
+    bool known_part = true;
+    if (!section.parts.empty() && !implied) {
       const NodeEntry* target = node.Find("_target_");
       bool given = target && target->value.kind == Node::Kind::kScalar;
       part = FindPart(section, given ? std::string_view(target->value.text) : section.default_part);
@@ -51,10 +52,13 @@ class Binder {
         NotePart(*part, target->value, Join(path, "_target_"));
       }
     }
-    bool open = section.open || (part && part->open) || !known_part;
+    bool open = section.open || (part && part->open) || !known_part || implied;
+    std::vector<std::string_view> known =
+        implied ? KnownKeysOfAllParts(section) : KnownKeys(section, part);
     for (const NodeEntry& entry : node.entries) {
       std::string key_path = Join(path, entry.key);
-      if (const Key* key = FindKey(section, part, entry.key)) {
+      if (const Key* key =
+              implied ? FindKeyOfAnyPart(section, entry.key) : FindKey(section, part, entry.key)) {
         size_t ignored = out_.ignored.size(), not_trainable = out_.not_trainable.size();
         bool outer = std::exchange(unused_, unused_ || key->support == Support::kIgnored ||
                                                 key->support == Support::kNoEffect);
@@ -65,11 +69,11 @@ class Binder {
         Report(entry.place, entry.key,
                "a dotted key, which only overrides on the command line have",
                "write it as maps within each other");
-      } else if (open && !LooksKnown(section, part, entry.key, known_part)) {
+      } else if (open && !(known_part && LooksKnown(known, entry.key))) {
         map.push_back({entry.key, entry.place, BindFree(entry.value, key_path)});
         if (path.empty()) WarnOfSection(entry);
       } else {
-        Report(entry.place, key_path, "unknown key", Suggest(entry.key, KnownKeys(section, part)));
+        Report(entry.place, key_path, "unknown key", Suggest(entry.key, known));
       }
     }
     return value;
@@ -115,6 +119,8 @@ class Binder {
         return BindMap(*key.section, node, path);
       case Type::kPart:
         return BindPart(key, node, path);
+      case Type::kSections:
+        return BindSections(key, node, path);
       case Type::kFree:
         return BindFree(node, path);
       case Type::kTexts:
@@ -147,6 +153,20 @@ class Binder {
       NotePart(*part, node, path);
     } else {
       RefuseTarget(*key.section, node, path);
+    }
+    return value;
+  }
+
+  Value BindSections(const Key& key, const Node& node, const std::string& path) {
+    Value value{.data = List(), .place = node.place};
+    if (node.kind != Node::Kind::kList) ReportMismatch(key, node, path);
+    for (size_t i = 0; i < node.items.size(); ++i) {
+      const Node& item = node.items[i];
+      std::string item_path = Join(path, std::to_string(i));
+      bool alone = item.kind == Node::Kind::kScalar && !key.section->alone.empty();
+      std::get<List>(value.data)
+          .push_back(alone ? BindScalar(key, Type::kText, item, item_path)
+                           : BindMap(*key.section, item, item_path));
     }
     return value;
   }
@@ -236,6 +256,9 @@ class Binder {
       case Type::kChoice:
         if (auto parsed = ParseChoice(key, *text)) value.data = *parsed;
         break;
+      case Type::kSlurmTime:
+        if (auto parsed = ParseSlurmTime(*text)) value.data = ToString(*parsed);
+        break;
       default:
         value.data = *text;
         break;
@@ -246,6 +269,7 @@ class Binder {
           text->find_first_not_of("0123456789") == std::string::npos) {
         hint = "write it without the leading zero, which some read as octal";
       }
+      if (type == Type::kSlurmTime) hint = SlurmTimeHint(*text);
       if (type == Type::kChoice) {
         if (auto near = Nearest(*text, ChoiceNames(key)); !near.empty()) {
           hint = "did you mean " + std::string(near) + "?";
@@ -285,10 +309,7 @@ class Binder {
   }
 
   // A misspelling of a known key, where unknown keys would otherwise be taken as the user's own.
-  static bool LooksKnown(const Section& section, const Part* part, std::string_view name,
-                         bool known_part) {
-    if (!known_part) return false;
-    std::vector<std::string_view> known = KnownKeys(section, part);
+  static bool LooksKnown(const std::vector<std::string_view>& known, std::string_view name) {
     std::string_view near = Nearest(name, known);
     if (near.empty() || near.front() == '_') return false;
     int limit = std::min<int>(2, static_cast<int>(name.size()) / 4);

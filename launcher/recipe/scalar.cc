@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "launcher/recipe/slurm_time.h"
+
 namespace am::recipe {
 namespace {
 
@@ -185,12 +187,16 @@ Value FallbackOf(const Key& key) {
       value.data = std::move(list);
       break;
     }
+    case Type::kSlurmTime:
+      value.data = ToString(ParseSlurmTime(key.fallback).value());
+      break;
     case Type::kText:
     case Type::kTexts:
     case Type::kInts:
     case Type::kFree:
     case Type::kSection:
     case Type::kPart:
+    case Type::kSections:
       value.data = std::string(key.fallback);
       break;
   }
@@ -234,12 +240,16 @@ std::string Expectation(const Key& key) {
       return "a list of numbers";
     case Type::kInts:
       return "a list of integers";
+    case Type::kSlurmTime:
+      return "a time limit as minutes, hours:minutes:seconds or days-hours";
     case Type::kFree:
       return "a value";
     case Type::kSection:
       return "a map of keys";
     case Type::kPart:
       return "a map with _target_";
+    case Type::kSections:
+      return key.section->alone.empty() ? "a list of maps" : "a list of texts or maps";
   }
   return "a value";
 }

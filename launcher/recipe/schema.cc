@@ -1,5 +1,7 @@
 #include "launcher/recipe/schema.h"
 
+#include <charconv>
+
 namespace am::recipe {
 namespace {
 
@@ -12,6 +14,16 @@ bool Matches(std::string_view declared, std::string_view name) {
     return name.starts_with(declared.substr(0, declared.size() - 1));
   }
   return declared == name;
+}
+
+bool IsIndex(std::string_view name) {
+  return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+const Value* Element(const Value* list, std::string_view index) {
+  size_t at = 0;
+  std::from_chars(index.data(), index.data() + index.size(), at);
+  return list && list->list() && at < list->list()->size() ? &(*list->list())[at] : nullptr;
 }
 
 // `from_pretrained` and the like are methods: the class before them is meant.
@@ -64,10 +76,19 @@ const Key* FindKey(const Section& section, const Part* part, std::string_view na
       if (Matches(key.name, name)) return &key;
     }
   }
-  for (const Key& key : section.keys) {
-    if (Matches(key.name, name)) return &key;
+  for (std::span<const Key> keys : {section.keys, section.more}) {
+    for (const Key& key : keys) {
+      if (Matches(key.name, name)) return &key;
+    }
   }
   return nullptr;
+}
+
+const Key* FindKeyOfAnyPart(const Section& section, std::string_view name) {
+  for (const Part& part : section.parts) {
+    if (const Key* key = FindKey({.keys = part.keys}, nullptr, name)) return key;
+  }
+  return FindKey(section, nullptr, name);
 }
 
 const Key* FindKey(const Value& root, std::string_view dotted) {
@@ -76,6 +97,10 @@ const Key* FindKey(const Value& root, std::string_view dotted) {
   const Key* key = nullptr;
   for (std::string_view name : Split(dotted, '.')) {
     if (!section) return nullptr;
+    if (key && key->type == Type::kSections && IsIndex(name)) {  // an element: still the same key
+      value = Element(value, name);
+      continue;
+    }
     key = FindKey(*section, PartOf(*section, value), name);
     if (!key) return nullptr;
     section = key->section;
@@ -90,6 +115,15 @@ std::vector<std::string_view> KnownKeys(const Section& section, const Part* part
     for (const Key& key : part->keys) names.push_back(key.name);
   }
   for (const Key& key : section.keys) names.push_back(key.name);
+  for (const Key& key : section.more) names.push_back(key.name);
+  return names;
+}
+
+std::vector<std::string_view> KnownKeysOfAllParts(const Section& section) {
+  std::vector<std::string_view> names = KnownKeys(section, nullptr);
+  for (const Part& part : section.parts) {
+    for (const Key& key : part.keys) names.push_back(key.name);
+  }
   return names;
 }
 

@@ -17,18 +17,21 @@
 namespace am::recipe {
 
 enum class Type {
-  kBool,     // true, false and YAML 1.1's yes, no, on, off
-  kInt,      // decimal (1_000), 0x…; 1e3 where it is whole
-  kFloat,    // 1e-5 as well as 1.0e-5
-  kText,     // whatever stands there, `on` and `007` included
-  kDtype,    // bf16, bfloat16, torch.bfloat16, …; kept as "bfloat16"
-  kChoice,   // one of `choices`, in any case
-  kTexts,    // a list of texts, or one
-  kFloats,   // a list of numbers
-  kInts,     // a list of integers, or one
-  kFree,     // anything, typed by YAML 1.2's core schema plus floats without a dot
-  kSection,  // a map of `section`
-  kPart,     // a map of `section` with `_target_`, or the target alone as text
+  kBool,       // true, false and YAML 1.1's yes, no, on, off
+  kInt,        // decimal (1_000), 0x…; 1e3 where it is whole
+  kFloat,      // 1e-5 as well as 1.0e-5
+  kText,       // whatever stands there, `on` and `007` included
+  kDtype,      // bf16, bfloat16, torch.bfloat16, …; kept as "bfloat16"
+  kChoice,     // one of `choices`, in any case
+  kTexts,      // a list of texts, or one
+  kFloats,     // a list of numbers
+  kInts,       // a list of integers, or one
+  kSlurmTime,  // a time limit as Slurm writes it (slurm_time.h); kept as "1-02:00:00"
+  kFree,       // anything, typed by YAML 1.2's core schema plus floats without a dot
+  kSection,    // a map of `section`
+  kPart,       // a map of `section` with `_target_`, or the target alone as text
+  kSections,   // a list of maps of `section`, or of text alone where the section says what that
+               // means
 };
 
 enum class Support {
@@ -58,6 +61,7 @@ struct Key {
       "";  // kNotTrainable, kIgnored: values, besides the default and null, that ask for nothing
   std::string_view instead = "";  // kIgnored, kNotTrainable: what to do
   const Section* section = nullptr;
+  bool overlay = false;  // a field of the model's config.json, laid over it
 };
 
 struct Part {
@@ -75,6 +79,8 @@ struct Section {
   std::string_view default_part = "";
   bool open = false;                 // unknown keys are free, unless they look like a known one
   std::string_view enabled_by = "";  // the key that switches the section off, e.g. "enabled"
+  std::span<const Key> more = {};    // further keys, of a table that several sections have
+  std::string_view alone = "";       // in a list: the key that an item of text alone stands for
 };
 
 extern const Section kRecipeSchema;
@@ -86,10 +92,15 @@ const Part* FindPart(const Section& section, std::string_view target);
 const Part* PartOf(const Section& section, const Value* value);
 // The declaration of a key of a section under a part; null where there is none.
 const Key* FindKey(const Section& section, const Part* part, std::string_view name);
+// The same, whatever the part: where the recipe's kind implies it.
+const Key* FindKeyOfAnyPart(const Section& section, std::string_view name);
 // The declaration of a dotted key, given what the recipe says about the targets on the way.
 const Key* FindKey(const Value& root, std::string_view dotted);
 // All names that a section knows under a part, for suggestions.
 std::vector<std::string_view> KnownKeys(const Section& section, const Part* part);
+
+// The same under every part.
+std::vector<std::string_view> KnownKeysOfAllParts(const Section& section);
 
 // The names of a choice, without their aliases: "full", "selective", "off".
 std::vector<std::string_view> ChoiceNames(const Key& key);
