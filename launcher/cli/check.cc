@@ -21,18 +21,18 @@ std::optional<std::string> EnvironmentVariable(const std::string& name) {
 }
 
 // The model's numbers where its config.json is at hand; their absence is no fault of the recipe.
-std::optional<plan::ModelConfig> ModelIfKnown(const recipe::Recipe& recipe) {
+std::optional<model::ModelConfig> ModelIfKnown(const recipe::Recipe& recipe) {
   for (const char* key :
        {"model.pretrained_model_name_or_path", "model.config.pretrained_model_name_or_path",
         "model.config.name_or_path", "model.config"}) {
     const recipe::Value* value = recipe.Find(key);
     const auto* name = value ? std::get_if<std::string>(&value->data) : nullptr;
     if (!name) continue;
-    auto config = plan::ReadModelConfig(*name);
+    auto config = model::ReadModelConfig(*name);
     if (!config.ok()) {
-      auto cached = plan::FindHubDirectory(plan::HubKind::kModel, *name,
-                                           plan::HuggingFaceCache(EnvironmentVariable));
-      if (cached.ok()) config = plan::ReadModelConfig(*cached);
+      auto cached = model::FindHubDirectory(model::HubKind::kModel, *name,
+                                            model::HuggingFaceCache(EnvironmentVariable));
+      if (cached.ok()) config = model::ReadModelConfig(*cached);
     }
     if (config.ok()) return *config;
   }
@@ -54,7 +54,7 @@ Checked Check(const std::string& path, const CheckWords& words,
        .unset_variable = words.check_paths ? Severity::kError : Severity::kWarning});
   add(loaded.diagnostics);
   if (loaded.recipe) {
-    std::optional<plan::ModelConfig> model = ModelIfKnown(*loaded.recipe);
+    std::optional<model::ModelConfig> model = ModelIfKnown(*loaded.recipe);
     if (!cluster) {
       add(plan::CheckWithoutCluster(*loaded.recipe, model));
     } else {

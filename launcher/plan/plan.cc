@@ -162,7 +162,7 @@ PlanResult MakePlan(const recipe::Recipe& recipe, const Cluster& cluster,
 }
 
 recipe::Diagnostics CheckWithoutCluster(const recipe::Recipe& recipe,
-                                        const std::optional<ModelConfig>& model) {
+                                        const std::optional<model::ModelConfig>& model) {
   // What the smallest world cannot meet, no multiple of it can: dp only ever grows by whole
   // factors.
   recipe::Diagnostics out;

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "launcher/model/config.h"
 #include "launcher/plan/batch.h"
 #include "launcher/plan/cluster.h"
 #include "launcher/plan/device_mesh.h"
-#include "launcher/plan/model_config.h"
 #include "launcher/plan/parallel_dims.h"
 #include "launcher/recipe/recipe.h"
 
@@ -26,7 +26,7 @@ struct PlanOptions {
   std::optional<int> nodes;
   std::optional<int> ranks_per_node;  // --gpus-per-node, --nproc-per-node
   // Of the recipe's model where it could be read: head counts are then checked.
-  std::optional<ModelConfig> model;
+  std::optional<am::model::ModelConfig> model;
 };
 
 struct PlannedRank {
@@ -70,7 +70,7 @@ PlanResult MakePlan(const recipe::Recipe& recipe, const Cluster& cluster,
 
 // Checks of a recipe alone: what no cluster at all could meet. For `validate` without --cluster.
 recipe::Diagnostics CheckWithoutCluster(const recipe::Recipe& recipe,
-                                        const std::optional<ModelConfig>& model = {});
+                                        const std::optional<model::ModelConfig>& model = {});
 
 nlohmann::json ToJson(const Plan& plan, const recipe::Diagnostics& diagnostics);
 // For people: a screen of text.

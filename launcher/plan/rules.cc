@@ -21,7 +21,7 @@ bool IsSingleStage(const std::string& schedule) {
 
 // All stages of the model, over all ranks.
 std::optional<int64_t> TotalStages(const recipe::Recipe& recipe, int64_t pp, bool single,
-                                   const std::optional<ModelConfig>& model,
+                                   const std::optional<model::ModelConfig>& model,
                                    recipe::Diagnostics& out) {
   constexpr char kLayers[] = "distributed.pipeline.layers_per_stage";
   std::optional<int64_t> layers = recipe.OptInt(kLayers);
@@ -53,7 +53,7 @@ std::optional<int64_t> TotalStages(const recipe::Recipe& recipe, int64_t pp, boo
 
 }  // namespace
 
-void CheckModel(const recipe::Recipe& recipe, const ModelConfig& model, recipe::Diagnostics& out) {
+void CheckModel(const recipe::Recipe& recipe, const model::ModelConfig& model, recipe::Diagnostics& out) {
   int64_t tp = Degree(recipe, "distributed.tp_size");
   int64_t heads = model.num_attention_heads, kv = model.num_key_value_heads;
   if (tp > 1 && heads > 0) {
@@ -85,7 +85,7 @@ void CheckModel(const recipe::Recipe& recipe, const ModelConfig& model, recipe::
 
 std::optional<PipelineStages> CutPipeline(const recipe::Recipe& recipe, const ParallelDims& dims,
                                           const Batch& batch,
-                                          const std::optional<ModelConfig>& model,
+                                          const std::optional<model::ModelConfig>& model,
                                           recipe::Diagnostics& out) {
   constexpr char kMicro[] = "distributed.pipeline.pp_microbatch_size";
   if (dims.pp == 1) return std::nullopt;

@@ -4,15 +4,16 @@
 
 #include <optional>
 
+#include "launcher/model/config.h"
 #include "launcher/plan/batch.h"
-#include "launcher/plan/model_config.h"
 #include "launcher/plan/parallel_dims.h"
 #include "launcher/recipe/recipe.h"
 
 namespace am::plan {
 
 // Heads that tp cannot divide; experts without a mixture of experts.
-void CheckModel(const recipe::Recipe& recipe, const ModelConfig& model, recipe::Diagnostics& out);
+void CheckModel(const recipe::Recipe& recipe, const model::ModelConfig& model,
+                recipe::Diagnostics& out);
 
 struct PipelineStages {
   int virtual_stages = 1;  // a rank
@@ -23,7 +24,7 @@ struct PipelineStages {
 // How the pipeline is cut. Nothing without a pipeline, or with an error in `out`.
 std::optional<PipelineStages> CutPipeline(const recipe::Recipe& recipe, const ParallelDims& dims,
                                           const Batch& batch,
-                                          const std::optional<ModelConfig>& model,
+                                          const std::optional<model::ModelConfig>& model,
                                           recipe::Diagnostics& out);
 
 }  // namespace am::plan

@@ -13,13 +13,14 @@ CODE_FOLDERS = ("common", "launcher", "controller", "worker")
 SKIPPED = {".git", ".venv", ".cache", "checkpoints", "__pycache__"}
 
 # room -> rooms of ours that it may include, besides itself. Rooms are matched by their longest prefix.
-PLAN = {"common", "launcher/recipe", "launcher/plan"}
+PLAN = {"common", "launcher/recipe", "launcher/model", "launcher/plan"}
 DECIDE = {"controller/job", "controller/node", "controller/schedule"}
 CARRY_OUT = {"controller/backend", "controller/store"}
 ALLOWED = {
     "common": set(),
     "launcher/recipe": {"common"},
-    "launcher/plan": {"common", "launcher/recipe"},
+    "launcher/model": {"common"},
+    "launcher/plan": {"common", "launcher/recipe", "launcher/model"},
     "controller/job": PLAN | DECIDE,
     "controller/node": PLAN | DECIDE,
     "controller/schedule": PLAN | DECIDE,

@@ -89,7 +89,7 @@ std::string InputFinder::Absolute(const std::string& path) const {
 
 std::string InputFinder::Cache() const {
   std::optional<std::string> given = recipe_.OptString("model.cache_dir");
-  return given ? Absolute(*given) : plan::HuggingFaceCache(environment_);
+  return given ? Absolute(*given) : model::HuggingFaceCache(environment_);
 }
 
 std::optional<std::string> InputFinder::FindModelDirectory(const std::string& key,
@@ -107,14 +107,14 @@ std::optional<std::string> InputFinder::FindModelDirectory(const std::string& ke
                   absl::StrCat("use ", cure));
     return std::nullopt;
   }
-  auto cached = plan::FindHubDirectory(plan::HubKind::kModel, name, Cache());
+  auto cached = model::FindHubDirectory(model::HubKind::kModel, name, Cache());
   if (cached.ok()) return *cached;
   recipe_.Error(out_, key, Reason(cached.status()),
                 absl::StrCat("download the model there, or use ", cure));
   return std::nullopt;
 }
 
-void InputFinder::CheckOverrides(const json& overrides, const plan::ModelConfig& config) {
+void InputFinder::CheckOverrides(const json& overrides, const model::ModelConfig& config) {
   std::vector<std::string_view> known;
   for (auto it = config.json.begin(); it != config.json.end(); ++it) {
     if (!overrides.contains(it.key())) known.push_back(it.key());
@@ -158,20 +158,20 @@ std::optional<InputFinder::Model> InputFinder::FindModel() {
   if (!directory) return std::nullopt;
   spec.path = *directory;
 
-  auto bare = plan::ReadModelConfig(*directory);
+  auto bare = model::ReadModelConfig(*directory);
   if (!bare.ok()) {
     recipe_.Error(out_, key, Reason(bare.status()));
     return std::nullopt;
   }
   CheckOverrides(overrides, *bare);
-  auto config = plan::ReadModelConfig(*directory, overrides);
+  auto config = model::ReadModelConfig(*directory, overrides);
   if (!config.ok()) {
     recipe_.Error(out_, key, Reason(config.status()));
     return std::nullopt;
   }
   model.config = *config;
   spec.config_overrides = overrides;
-  if (std::string why = plan::WhyNotTrainable(*config); !why.empty()) {
+  if (std::string why = model::WhyNotTrainable(*config); !why.empty()) {
     recipe_.Error(out_, key, absl::StrCat(*name, ": ", why));
     return std::nullopt;
   }
@@ -203,8 +203,8 @@ std::optional<std::string> InputFinder::FindDataPath(const std::string& key,
                   absl::StrCat("use ", cure));
     return std::nullopt;
   }
-  auto cached =
-      plan::FindHubDirectory(plan::HubKind::kDataset, name, plan::HuggingFaceCache(environment_));
+  auto cached = model::FindHubDirectory(model::HubKind::kDataset, name,
+                                        model::HuggingFaceCache(environment_));
   if (!cached.ok()) {
     recipe_.Error(out_, key, Reason(cached.status()), absl::StrCat("use ", cure));
     return std::nullopt;

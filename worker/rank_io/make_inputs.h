@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "launcher/plan/model_config.h"
+#include "launcher/model/config.h"
 #include "launcher/recipe/environment.h"
 #include "launcher/recipe/recipe.h"
 #include "worker/rank_io/rank_spec.h"
@@ -23,7 +23,7 @@ class InputFinder {
 
   struct Model {
     ModelSpec spec;
-    plan::ModelConfig config;
+    model::ModelConfig config;
   };
   // The directory, its config.json with the recipe's values laid over it, refused where the engine
   // cannot train it.
@@ -39,7 +39,7 @@ class InputFinder {
  private:
   std::optional<std::string> FindModelDirectory(const std::string& key, const std::string& name);
   std::optional<std::string> FindDataPath(const std::string& key, const std::string& name);
-  void CheckOverrides(const nlohmann::json& overrides, const plan::ModelConfig& config);
+  void CheckOverrides(const nlohmann::json& overrides, const model::ModelConfig& config);
   std::string Cache() const;
 
   const recipe::Recipe& recipe_;

@@ -209,7 +209,7 @@ CheckpointSpec MakeCheckpoint(const Recipe& recipe, const InputFinder& finder, b
 }
 
 // What has to be the same for a run to go on from a checkpoint.
-json Fingerprint(const RankSpec& spec, const json& whole, const plan::ModelConfig& model) {
+json Fingerprint(const RankSpec& spec, const json& whole, const model::ModelConfig& model) {
   json shape = json::object();
   for (const char* key :
        {"architectures", "model_type", "hidden_size", "num_hidden_layers", "num_attention_heads",

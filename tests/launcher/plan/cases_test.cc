@@ -6,7 +6,7 @@ namespace am::plan {
 namespace {
 
 // Llama-3.2-1B's numbers, for head counts.
-ModelConfig Llama() {
+model::ModelConfig Llama() {
   return {.architectures = {"LlamaForCausalLM"},
           .hidden_size = 2048,
           .num_hidden_layers = 16,

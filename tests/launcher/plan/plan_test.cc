@@ -58,7 +58,7 @@ TEST(Plan, ReplicatesAndShardsUnderHsdp) {
 }
 
 TEST(Plan, CutsThePipelineByItsSchedule) {
-  ModelConfig model{.num_hidden_layers = 16};
+  model::ModelConfig model{.num_hidden_layers = 16};
   std::string base = "step_scheduler: {local_batch_size: 8, global_batch_size: 64}\n";
   Plan single = Make(base + "distributed: {pp_size: 4, pipeline: {pp_schedule: 1F1B}}",
                      Gpus(1, 8, 8), {.model = model});

@@ -1,11 +1,11 @@
-#include "launcher/plan/model_config.h"
+#include "launcher/model/config.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
-namespace am::plan {
+namespace am::model {
 namespace {
 
 namespace fs = std::filesystem;
@@ -102,4 +102,4 @@ TEST(HuggingFaceCache, FollowsTheVariablesOfTheHub) {
 }
 
 }  // namespace
-}  // namespace am::plan
+}  // namespace am::model

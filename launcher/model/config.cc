@@ -1,4 +1,4 @@
-#include "launcher/plan/model_config.h"
+#include "launcher/model/config.h"
 
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_replace.h>
@@ -8,7 +8,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace am::plan {
+namespace am::model {
 namespace {
 
 namespace fs = std::filesystem;
@@ -143,4 +143,4 @@ absl::StatusOr<std::string> FindHubDirectory(HubKind kind, const std::string& na
       absl::StrCat(name, " is neither a local path nor in the cache ", cache));
 }
 
-}  // namespace am::plan
+}  // namespace am::model

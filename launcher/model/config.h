@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace am::plan {
+namespace am::model {
 
 struct ModelConfig {
   std::vector<std::string> architectures;
@@ -55,4 +55,4 @@ enum class HubKind { kModel, kDataset };
 absl::StatusOr<std::string> FindHubDirectory(HubKind kind, const std::string& name,
                                              const std::string& cache);
 
-}  // namespace am::plan
+}  // namespace am::model
