@@ -51,6 +51,16 @@ void Read(const Value& map, std::string_view key, Field& field) {
 
 }  // namespace
 
+double NodeShape::peak_tflops(std::string_view dtype) const {
+  if (dtype == "bfloat16" || dtype == "bf16") return peak_tflops_bf16;
+  if (dtype == "float16" || dtype == "fp16") return peak_tflops_fp16;
+  if (dtype == "tf32") return peak_tflops_tf32;
+  if (dtype == "float32" || dtype == "fp32") return peak_tflops_fp32;
+  if (dtype == "fp8" || dtype == "mxfp8") return peak_tflops_fp8;
+  if (dtype == "fp4" || dtype == "mxfp4" || dtype == "nvfp4") return peak_tflops_fp4;
+  return 0;
+}
+
 Cluster LocalCluster(const Machine& machine) {
   Cluster cluster{.name = "local", .nodes = 1};
   NodeShape& node = cluster.node;

@@ -1,8 +1,5 @@
 #include "launcher/plan/device_mesh.h"
 
-#include <map>
-#include <tuple>
-
 namespace am::plan {
 
 std::string_view Name(MeshAxis axis) {
@@ -61,27 +58,35 @@ MeshPlace DeviceMesh::At(int rank) const {
   return place;
 }
 
-std::vector<std::vector<int>> DeviceMesh::Groups(MeshAxis axis) const {
-  bool expert = axis == MeshAxis::kEp || axis == MeshAxis::kEpShard;
-  // Ranks with equal places but for the axis are a group; ranks come in order, so does the axis.
-  std::map<std::tuple<int, int, int, int, int>, std::vector<int>> groups;
-  for (int rank = 0; rank < dims_.world(); ++rank) {
-    MeshPlace p = At(rank);
-    if (expert) {
-      // Without experts each rank is a group of its own.
-      int rest = dims_.ep == 1 ? rank : axis == MeshAxis::kEp ? p.ep_shard : p.ep;
-      groups[{p.pp, rest, 0, 0, 0}].push_back(rank);
-      continue;
-    }
-    auto but = [&](MeshAxis other, int index) { return other == axis ? 0 : index; };
-    groups[{but(MeshAxis::kPp, p.pp), but(MeshAxis::kDpReplicate, p.dp_replicate),
-            but(MeshAxis::kDpShard, p.dp_shard), but(MeshAxis::kCp, p.cp),
-            but(MeshAxis::kTp, p.tp)}]
-        .push_back(rank);
+int DeviceMesh::Stride(MeshAxis axis) const {
+  switch (axis) {
+    case MeshAxis::kTp:
+    case MeshAxis::kEp:
+      return 1;
+    case MeshAxis::kCp:
+      return dims_.tp;
+    case MeshAxis::kDpShard:
+      return dims_.tp * dims_.cp;
+    case MeshAxis::kDpReplicate:
+      return dims_.tp * dims_.cp * dims_.dp_shard;
+    case MeshAxis::kPp:
+      return dims_.tp * dims_.cp * dims_.dp();
+    case MeshAxis::kEpShard:
+      return dims_.ep;
   }
-  std::vector<std::vector<int>> out;
-  for (auto& [rest, ranks] : groups) out.push_back(std::move(ranks));
-  return out;
+  return 1;
+}
+
+std::vector<std::vector<int>> DeviceMesh::Groups(MeshAxis axis) const {
+  int size = Size(axis), stride = Stride(axis);
+  std::vector<std::vector<int>> groups(static_cast<size_t>(dims_.world() / size));
+  for (int g = 0; g < static_cast<int>(groups.size()); ++g) {
+    std::vector<int>& group = groups[static_cast<size_t>(g)];
+    group.reserve(static_cast<size_t>(size));
+    int base = g / stride * (size * stride) + g % stride;
+    for (int i = 0; i < size; ++i) group.push_back(base + i * stride);
+  }
+  return groups;
 }
 
 }  // namespace am::plan

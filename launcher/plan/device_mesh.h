@@ -31,6 +31,9 @@ class DeviceMesh {
 
   const ParallelDims& dims() const { return dims_; }
   int Size(MeshAxis axis) const;
+  // Ranks between neighbours of a group. So group g of an axis is the ranks base, base + stride, …
+  // with base = g / stride * (size * stride) + g % stride.
+  int Stride(MeshAxis axis) const;
   MeshPlace At(int rank) const;
   // The ranks that differ in this axis alone, each group in the axis's order. Together they are all
   // ranks.

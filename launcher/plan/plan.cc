@@ -3,81 +3,15 @@
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
-#include <set>
 
 #include "launcher/plan/rules.h"
 
 namespace am::plan {
 namespace {
 
-constexpr int64_t kMostRanks = 1 << 20;
-
 int RanksPerNode(const Cluster& cluster, const PlanOptions& options) {
   if (options.ranks_per_node) return *options.ranks_per_node;
   return std::max(1, cluster.node.gpus);
-}
-
-bool CheckMachines(const Cluster& cluster, int nodes, int ranks_per_node,
-                   recipe::Diagnostics& out) {
-  auto refuse = [&](std::string message, std::string hint) {
-    out.push_back({.message = std::move(message), .hint = std::move(hint)});
-    return false;
-  };
-  if (nodes < 1 || ranks_per_node < 1 || int64_t{nodes} * ranks_per_node > kMostRanks) {
-    return refuse(absl::StrCat(nodes, " nodes of ", ranks_per_node, " ranks"),
-                  "both must be 1 or more");
-  }
-  if (cluster.has_gpus() && ranks_per_node > cluster.node.gpus) {
-    return refuse(absl::StrCat(ranks_per_node, " ranks a node, but a node of ", cluster.name,
-                               " has ", cluster.node.gpus, " GPUs"),
-                  absl::StrCat("use at most ", cluster.node.gpus));
-  }
-  return true;
-}
-
-std::vector<PlannedRank> PlaceRanks(const Plan& plan, const NodeShape& node) {
-  DeviceMesh mesh(plan.dims);
-  std::vector<PlannedRank> ranks;
-  ranks.reserve(static_cast<size_t>(plan.dims.world()));
-  for (int rank = 0; rank < plan.dims.world(); ++rank) {
-    PlannedRank placed{.rank = rank,
-                       .node = rank / plan.ranks_per_node,
-                       .local_rank = rank % plan.ranks_per_node,
-                       .place = mesh.At(rank)};
-    int gpu = placed.node * node.gpus + placed.local_rank;
-    placed.nvlink_domain =
-        node.nvlink_domain_gpus > 0 ? gpu / node.nvlink_domain_gpus : placed.node;
-    ranks.push_back(placed);
-  }
-  return ranks;
-}
-
-// The slowest link that some group of the axis has to use.
-std::string FabricOf(const std::vector<std::vector<int>>& groups, const Plan& plan,
-                     const NodeShape& node) {
-  bool one_node = true, one_domain = node.nvlink_domain_gpus > 1;
-  for (const std::vector<int>& group : groups) {
-    std::set<int> nodes, domains;
-    for (int rank : group) {
-      nodes.insert(plan.ranks[static_cast<size_t>(rank)].node);
-      domains.insert(plan.ranks[static_cast<size_t>(rank)].nvlink_domain);
-    }
-    one_node = one_node && nodes.size() == 1;
-    one_domain = one_domain && domains.size() == 1;
-  }
-  if (one_domain) return "nvlink";
-  return one_node ? "host" : "network";
-}
-
-std::vector<PlannedAxis> DescribeAxes(const Plan& plan, const NodeShape& node) {
-  DeviceMesh mesh(plan.dims);
-  std::vector<PlannedAxis> axes;
-  for (MeshAxis axis : kMeshAxes) {
-    PlannedAxis described{.axis = axis, .size = mesh.Size(axis), .fabric = "none"};
-    if (described.size > 1) described.fabric = FabricOf(mesh.Groups(axis), plan, node);
-    axes.push_back(described);
-  }
-  return axes;
 }
 
 std::optional<int64_t> SequenceLength(const recipe::Recipe& recipe) {
@@ -154,9 +88,16 @@ PlanResult MakePlan(const recipe::Recipe& recipe, const Cluster& cluster,
     plan.micro_batch_size = plan.batch.local_batch_size;
   }
   plan.seq_length = SequenceLength(recipe);
-  plan.ranks = PlaceRanks(plan, cluster.node);
-  plan.axes = DescribeAxes(plan, cluster.node);
+  Placement placement = Place(plan.dims, cluster, plan.nodes, plan.ranks_per_node);
+  for (const PlacementNote& note : placement.notes) {
+    recipe.Report(out, note.severity, note.key, note.message, note.hint);
+  }
+  plan.ranks = std::move(placement.ranks);
+  plan.axes = std::move(placement.axes);
+  plan.segment_nodes = placement.segment_nodes;
+  plan.hosts = std::move(placement.hosts);
   plan.reasons = Reasons(plan, cluster);
+  if (!placement.segment_reason.empty()) plan.reasons.push_back(placement.segment_reason);
   result.plan = std::move(plan);
   return result;
 }

@@ -14,8 +14,8 @@
 #include "launcher/model/config.h"
 #include "launcher/plan/batch.h"
 #include "launcher/plan/cluster.h"
-#include "launcher/plan/device_mesh.h"
 #include "launcher/plan/parallel_dims.h"
+#include "launcher/plan/placement.h"
 #include "launcher/recipe/recipe.h"
 
 namespace am::plan {
@@ -27,21 +27,6 @@ struct PlanOptions {
   std::optional<int> ranks_per_node;  // --gpus-per-node, --nproc-per-node
   // Of the recipe's model where it could be read: head counts are then checked.
   std::optional<am::model::ModelConfig> model;
-};
-
-struct PlannedRank {
-  int rank = 0;
-  int node = 0;
-  int local_rank = 0;
-  int nvlink_domain = 0;  // = node where there is no NVLink
-  MeshPlace place;
-};
-
-struct PlannedAxis {
-  MeshAxis axis = MeshAxis::kPp;
-  int size = 1;
-  std::string
-      fabric;  // the slowest link within its groups: "none" (size 1), "host", "nvlink", "network"
 };
 
 struct Plan {
@@ -57,6 +42,8 @@ struct Plan {
   std::optional<int64_t> seq_length;        // where the recipe fixes it
   std::vector<PlannedRank> ranks;
   std::vector<PlannedAxis> axes;
+  int segment_nodes = 1;           // placement.h
+  std::vector<std::string> hosts;  // by node; empty where the cluster does not name its nodes
   std::vector<std::string> reasons;
 };
 
