@@ -34,7 +34,7 @@ enum class Role {
 // Equal matrices, or a vector, of a layer.
 struct Weight {
   std::string name;  // module within its layer, as adapter patterns see it: "self_attn.q_proj",
-                     // "mlp.experts.gate_proj"
+                     // "mlp.experts.gate_proj"; of a vector the parameter: "self_attn.q_proj.bias"
   Role role = Role::kOther;
   int64_t in = 0;  // 0: a vector of `out` numbers (norm, bias, sink)
   int64_t out = 0;
@@ -46,6 +46,7 @@ struct Weight {
   double Macs() const {
     return in > 0 ? uses * static_cast<double>(in) * static_cast<double>(out) : 0;
   }
+  bool operator==(const Weight&) const = default;
 };
 
 // Softmax attention of a layer. A query sees the last `window` keys (0: every key before it), and
@@ -63,6 +64,8 @@ struct Attention {
   int64_t index_heads = 0;  // of the indexer; 0: none
   int64_t index_dim = 0;
   bool causal = true;
+
+  bool operator==(const Attention&) const = default;
 };
 
 // Keys that a query meets on average in a sequence of `seq` tokens.
@@ -79,6 +82,8 @@ struct Scan {
   int64_t conv_width = 0;
   int64_t conv_channels = 0;
   int64_t chunk = 0;
+
+  bool operator==(const Scan&) const = default;
 };
 
 struct Layer {
@@ -88,6 +93,7 @@ struct Layer {
   std::optional<Scan> scan;
 
   bool has_experts() const;
+  bool operator==(const Layer&) const = default;
 };
 
 struct ModelShape {
