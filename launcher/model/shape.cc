@@ -84,8 +84,9 @@ absl::Status UnknownFamily(const std::string& type, const std::string& architect
 
 const Family* FindFamily(const std::string& type, const std::string& architecture) {
   for (const Family& family : kFamilies) {
-    if (type.empty() ? family.architecture == architecture : family.model_type == type)
-      return &family;
+    bool found = type.empty() ? !architecture.empty() && family.architecture == architecture
+                              : family.model_type == type;
+    if (found) return &family;
   }
   return nullptr;
 }
@@ -143,9 +144,7 @@ absl::StatusOr<ModelShape> ShapeOf(const json& config) {
   std::string architecture = ArchitectureOf(config);
   const Family* family = FindFamily(type, architecture);
   if (!family && text != &config) {
-    type = TextOf(*text, "model_type");
-    architecture = ArchitectureOf(*text);
-    family = FindFamily(type, architecture);
+    family = FindFamily(TextOf(*text, "model_type"), ArchitectureOf(*text));
   }
   if (!family) return UnknownFamily(type, architecture);
 
