@@ -39,9 +39,9 @@ class Binder {
     }
     Map& map = std::get<Map>(value.data);
     const Part* part = nullptr;
-    bool implied = options_.implied_parts && !section.parts.empty() && !node.Find("_target_");
+    bool implied = options_.implied_parts && HasParts(section) && !node.Find("_target_");
     bool known_part = true;
-    if (!section.parts.empty() && !implied) {
+    if (HasParts(section) && !implied) {
       const NodeEntry* target = node.Find("_target_");
       bool given = target && target->value.kind == Node::Kind::kScalar;
       part = FindPart(section, given ? std::string_view(target->value.text) : section.default_part);
@@ -52,7 +52,7 @@ class Binder {
         NotePart(*part, target->value, Join(path, "_target_"));
       }
     }
-    bool open = section.open || (part && part->open) || !known_part || implied;
+    bool open = section.open || (part && part->open) || !known_part;
     std::vector<std::string_view> known =
         implied ? KnownKeysOfAllParts(section) : KnownKeys(section, part);
     for (const NodeEntry& entry : node.entries) {
@@ -116,6 +116,9 @@ class Binder {
     }
     switch (key.type) {
       case Type::kSection:
+        if (node.kind == Node::Kind::kScalar && !key.section->alone.empty()) {
+          return BindKey(*FindKey(*key.section, nullptr, key.section->alone), node, path);
+        }
         return BindMap(*key.section, node, path);
       case Type::kPart:
         return BindPart(key, node, path);
@@ -337,7 +340,12 @@ class Binder {
     std::string_view best;
     std::string trainable;
     int least = kFarTarget;
-    for (const Part& part : section.parts) {
+    std::vector<const Part*> parts;
+    for (const Section* table = &section; table; table = table->also) {
+      for (const Part& part : table->parts) parts.push_back(&part);
+    }
+    for (const Part* known : parts) {
+      const Part& part = *known;
       bool honoured = part.support == Support::kHonoured;
       for (std::string_view target : Split(part.targets, ' ')) {
         // Of two that are as near, one that can be trained.

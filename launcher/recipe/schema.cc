@@ -1,6 +1,8 @@
 #include "launcher/recipe/schema.h"
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 
 namespace am::recipe {
 namespace {
@@ -43,6 +45,10 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
   }
 }
 
+bool HasParts(const Section& section) {
+  return !section.parts.empty() || (section.also && HasParts(*section.also));
+}
+
 const Part* FindPart(const Section& section, std::string_view target) {
   for (const Part& part : section.parts) {
     if (part.name == target) return &part;
@@ -53,11 +59,11 @@ const Part* FindPart(const Section& section, std::string_view target) {
       if (known == last && LastComponent(target) == known) return &part;
     }
   }
-  return nullptr;
+  return section.also ? FindPart(*section.also, target) : nullptr;
 }
 
 const Part* PartOf(const Section& section, const Value* value) {
-  if (section.parts.empty()) return nullptr;
+  if (!HasParts(section)) return nullptr;
   if (value) {
     if (const auto* target = std::get_if<std::string>(&value->data)) {
       return FindPart(section, *target);
@@ -76,17 +82,17 @@ const Key* FindKey(const Section& section, const Part* part, std::string_view na
       if (Matches(key.name, name)) return &key;
     }
   }
-  for (std::span<const Key> keys : {section.keys, section.more}) {
-    for (const Key& key : keys) {
-      if (Matches(key.name, name)) return &key;
-    }
+  for (const Key& key : section.keys) {
+    if (Matches(key.name, name)) return &key;
   }
-  return nullptr;
+  return section.also ? FindKey(*section.also, nullptr, name) : nullptr;
 }
 
 const Key* FindKeyOfAnyPart(const Section& section, std::string_view name) {
-  for (const Part& part : section.parts) {
-    if (const Key* key = FindKey({.keys = part.keys}, nullptr, name)) return key;
+  for (const Section* table = &section; table; table = table->also) {
+    for (const Part& part : table->parts) {
+      if (const Key* key = FindKey({.keys = part.keys}, nullptr, name)) return key;
+    }
   }
   return FindKey(section, nullptr, name);
 }
@@ -115,14 +121,16 @@ std::vector<std::string_view> KnownKeys(const Section& section, const Part* part
     for (const Key& key : part->keys) names.push_back(key.name);
   }
   for (const Key& key : section.keys) names.push_back(key.name);
-  for (const Key& key : section.more) names.push_back(key.name);
+  if (section.also) std::ranges::copy(KnownKeys(*section.also, nullptr), std::back_inserter(names));
   return names;
 }
 
 std::vector<std::string_view> KnownKeysOfAllParts(const Section& section) {
   std::vector<std::string_view> names = KnownKeys(section, nullptr);
-  for (const Part& part : section.parts) {
-    for (const Key& key : part.keys) names.push_back(key.name);
+  for (const Section* table = &section; table; table = table->also) {
+    for (const Part& part : table->parts) {
+      for (const Key& key : part.keys) names.push_back(key.name);
+    }
   }
   return names;
 }

@@ -79,12 +79,13 @@ struct Section {
   std::string_view default_part = "";
   bool open = false;                 // unknown keys are free, unless they look like a known one
   std::string_view enabled_by = "";  // the key that switches the section off, e.g. "enabled"
-  std::span<const Key> more = {};    // further keys, of a table that several sections have
-  std::string_view alone = "";       // in a list: the key that an item of text alone stands for
+  const Section* also = nullptr;     // a section whose keys and parts it has, too
+  std::string_view alone = "";       // the key that a value of text alone stands for
 };
 
 extern const Section kRecipeSchema;
 
+bool HasParts(const Section& section);
 // The part that a target names, by its full path or by its last component; null where none is.
 const Part* FindPart(const Section& section, std::string_view target);
 // The part of a section's value: by `_target_`, else the default one; null where the target is
