@@ -49,6 +49,7 @@ struct Kernels {
   bool prefetch = false;          // FSDP gathers the next layer during this one
   bool fused_loss = false;        // logits never stored whole (fused or chunked cross entropy)
   bool compiled = false;
+  bool quantized_dense = true;  // FP8 and MXFP8 cover the dense projections, not experts alone
   Dispatcher dispatcher = Dispatcher::kTorch;
 };
 
