@@ -34,10 +34,13 @@ class Fields {
   bool Flag(std::string_view key, bool otherwise);
   std::string Word(std::string_view key, std::string_view otherwise = "");
   bool Has(std::string_view key) const;  // there and not null
+  bool IsList(std::string_view key) const;
+  bool IsText(std::string_view key) const;
 
-  // Empty where missing. `count` > 0: at least as many as there are layers, cut to them.
+  // Empty where missing or wrong. `count` > 0: one for each layer; more are cut, as overrides of
+  // num_hidden_layers leave them.
   std::vector<std::string> Words(std::string_view key, int64_t count = 0);
-  std::vector<int64_t> Ints(std::string_view key, int64_t count = 0);
+  std::vector<int64_t> Ints(std::string_view key, int64_t count = 0, int64_t limit = kMaxWidth);
   Fields In(std::string_view key);  // a map inside; missing is an error
 
   void Fail(std::string_view key, std::string_view what);
