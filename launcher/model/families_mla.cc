@@ -234,6 +234,7 @@ void DeepseekV41(Fields& fields, ModelShape& shape) {
   int64_t index_dim = fields.Need("index_head_dim");
   int64_t top_k = fields.Need("index_topk");
   int64_t streams = shape.residual_streams = fields.Need("hc_mult");
+  shape.tables_counted = false;
   std::vector<int64_t> entries = fields.Ints("kv_source_layer_ids");
   std::vector<int64_t> picks = fields.Ints("index_source_layer_ids");
   std::vector<int64_t> grams = fields.Ints("engram_layer_ids");

@@ -142,20 +142,18 @@ absl::Status CheckSize(const ModelShape& shape) {
                    " parameters; one of them must be wrong"));
 }
 
-template <typename Sum>
-Sum OverModel(const ModelShape& shape, Sum (*of)(const Weight&)) {
-  Sum sum = 0;
-  auto add = [&](const std::vector<Weight>& weights, Sum times) {
-    for (const Weight& weight : weights) sum += times * of(weight);
+// The sum over the language model.
+template <typename Sum, typename Of>
+Sum OverText(const ModelShape& shape, Of of) {
+  auto add = [&](const std::vector<Weight>& weights) {
+    Sum sum = 0;
+    for (const Weight& weight : weights) sum += of(weight);
+    return sum;
   };
-  add(shape.embedding, 1);
-  add(shape.head, 1);
-  if (shape.towers_counted) {
-    for (const Layer& tower : shape.towers) add(tower.weights, 1);
-  }
-  std::vector<Sum> times(shape.kinds.size(), 0);
-  for (int kind : shape.layers) times[static_cast<size_t>(kind)] += 1;
-  for (size_t kind = 0; kind < times.size(); ++kind) add(shape.kinds[kind].weights, times[kind]);
+  Sum sum = add(shape.embedding) + add(shape.head);
+  std::vector<Sum> of_kind;
+  for (const Layer& kind : shape.kinds) of_kind.push_back(add(kind.weights));
+  for (int kind : shape.layers) sum += of_kind[static_cast<size_t>(kind)];
   return sum;
 }
 
@@ -216,12 +214,23 @@ double Macs(const Layer& layer) {
   return sum;
 }
 
+bool IsTable(const Weight& weight) {
+  return weight.role == Role::kOther && weight.uses == 0 && !weight.linear && weight.in > 0;
+}
+
 int64_t Parameters(const ModelShape& shape) {
-  return OverModel<int64_t>(shape, [](const Weight& weight) { return weight.Numbers(); });
+  int64_t sum = OverText<int64_t>(shape, [&](const Weight& weight) {
+    return IsTable(weight) && !shape.tables_counted ? 0 : weight.Numbers();
+  });
+  if (!shape.towers_counted) return sum;
+  for (const Layer& tower : shape.towers) sum += Numbers(tower);
+  return sum;
 }
 
 int64_t ActiveParameters(const ModelShape& shape) {
-  return std::llround(OverModel<double>(shape, [](const Weight& weight) {
+  if (shape.num_experts == 0) return Parameters(shape);
+  return std::llround(OverText<double>(shape, [](const Weight& weight) -> double {
+    if (IsTable(weight)) return 0;
     double numbers = static_cast<double>(weight.Numbers());
     bool routed = weight.role == Role::kExpert && weight.copies > 0;
     return routed ? numbers * weight.uses / static_cast<double>(weight.copies) : numbers;

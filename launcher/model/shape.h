@@ -122,7 +122,8 @@ struct ModelShape {
   // model that Hugging Face transformers builds holds them: what a checkpoint of it stores.
   std::vector<Layer> towers;
   bool towers_counted = true;
-  nlohmann::json config;  // config.json of the text part
+  bool tables_counted = true;  // n-gram tables in Parameters(): DeepSeek names V4.1 without them
+  nlohmann::json config;       // config.json of the text part
 
   const Layer& layer(size_t depth) const { return kinds[static_cast<size_t>(layers[depth])]; }
 };
@@ -134,9 +135,12 @@ absl::StatusOr<ModelShape> ShapeOf(const nlohmann::json& config);
 int64_t Numbers(const Layer& layer);
 double Macs(const Layer& layer);  // multiply-adds a token in weights, without attention and scan
 
-// Of the model as a checkpoint stores it, without multi-token prediction.
+// Of the model as Hugging Face transformers builds it, without multi-token prediction.
 int64_t Parameters(const ModelShape& shape);
-// Those that a token meets: of the routed experts only top-k; both embeddings included.
+// All of a dense model. With experts those that a text token meets: of the routed experts only
+// top-k, no towers, no n-gram tables; both embeddings included.
 int64_t ActiveParameters(const ModelShape& shape);
+// An n-gram table: rows that a token looks up.
+bool IsTable(const Weight& weight);
 
 }  // namespace am::model
