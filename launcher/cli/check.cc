@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "common/status_macros.h"
 #include "launcher/plan/machine.h"
 #include "launcher/recipe/load.h"
 #include "worker/rank_io/make_rank_spec.h"
@@ -14,11 +15,6 @@ namespace am::cli {
 namespace {
 
 using recipe::Severity;
-
-std::optional<std::string> EnvironmentVariable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
 
 // The model's numbers where its config.json is at hand; their absence is no fault of the recipe.
 std::optional<model::ModelConfig> ModelIfKnown(const recipe::Recipe& recipe) {
@@ -41,7 +37,22 @@ std::optional<model::ModelConfig> ModelIfKnown(const recipe::Recipe& recipe) {
 
 }  // namespace
 
-Checked Check(const std::string& path, const CheckWords& words,
+std::optional<std::string> EnvironmentVariable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+absl::StatusOr<CheckOptions> ReadCheckOptions(const Words& words) {
+  CheckOptions options{.overrides = words.overrides,
+                       .cluster = words.Value("cluster"),
+                       .strict = words.Has("strict"),
+                       .check_paths = words.Has("check-paths")};
+  AM_ASSIGN_OR_RETURN(options.nodes, words.Count("nodes"));
+  AM_ASSIGN_OR_RETURN(options.ranks_per_node, words.Count("gpus-per-node"));
+  return options;
+}
+
+Checked Check(const std::string& path, const CheckOptions& options,
               const std::optional<plan::Cluster>& cluster) {
   Checked checked;
   auto add = [&](const recipe::Diagnostics& more) {
@@ -49,9 +60,9 @@ Checked Check(const std::string& path, const CheckWords& words,
   };
   recipe::LoadResult loaded = recipe::LoadRecipe(
       {.path = path,
-       .overrides = words.overrides,
+       .overrides = options.overrides,
        .environment = EnvironmentVariable,
-       .unset_variable = words.check_paths ? Severity::kError : Severity::kWarning});
+       .unset_variable = options.check_paths ? Severity::kError : Severity::kWarning});
   add(loaded.diagnostics);
   if (loaded.recipe) {
     std::optional<model::ModelConfig> model = ModelIfKnown(*loaded.recipe);
@@ -60,17 +71,17 @@ Checked Check(const std::string& path, const CheckWords& words,
     } else {
       plan::PlanResult planned = plan::MakePlan(
           *loaded.recipe, *cluster,
-          {.nodes = words.nodes, .ranks_per_node = words.ranks_per_node, .model = model});
+          {.nodes = options.nodes, .ranks_per_node = options.ranks_per_node, .model = model});
       add(planned.diagnostics);
       checked.plan = std::move(planned.plan);
     }
-    if (words.check_paths && checked.plan) {
+    if (options.check_paths && checked.plan) {
       add(MakeRankSpec(*loaded.recipe, *checked.plan,
                        {.job = "check", .environment = EnvironmentVariable})
               .diagnostics);
     }
   }
-  if (words.strict) recipe::TurnWarningsIntoErrors(checked.diagnostics);
+  if (options.strict) recipe::TurnWarningsIntoErrors(checked.diagnostics);
   // What has no place of its own is about this recipe all the same.
   for (recipe::Diagnostic& diagnostic : checked.diagnostics) {
     if (!diagnostic.place.known()) diagnostic.place.file = path;
