@@ -59,7 +59,7 @@ struct Placement {
   int segment_nodes = 1;
   std::string segment_reason;      // one line; empty where there is nothing to ask
   std::vector<std::string> hosts;  // by node; empty where the cluster does not name its nodes
-  int nvlink_domains = 0;          // how many the ranks lie in
+  int nvlink_domains = 0;          // that the nodes lie in; the nodes where there is no NVLink
 };
 
 // Whether the cluster has so many nodes and GPUs; `out` says what it has.
