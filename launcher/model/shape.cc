@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "launcher/model/config.h"
 #include "launcher/model/families.h"
 
 namespace am::model {
@@ -60,9 +61,6 @@ constexpr Family kFamilies[] = {
     {"hunyuan_image_3_moe", "HunyuanImage3ForCausalMM", "hunyuan_image_3", HunyuanImage3},
     {"qwen_image21", "QwenImage21Transformer2DModel", "qwen_image", QwenImage},
 };
-
-// The language model's part of a multimodal file.
-constexpr const char* kTextParts[] = {"text_config", "llm_config"};
 
 std::string TextOf(const json& config, const char* key) {
   auto found = config.find(key);
@@ -161,15 +159,9 @@ Sum OverText(const ModelShape& shape, Of of) {
 
 absl::StatusOr<ModelShape> ShapeOf(const json& config) {
   if (!config.is_object()) return absl::InvalidArgumentError("is no JSON object");
-  const json* text = &config;
-  std::string path;
-  for (const char* key : kTextParts) {
-    auto part = config.find(key);
-    if (part == config.end() || !part->is_object()) continue;
-    text = &*part;
-    path = absl::StrCat(key, ".");
-    break;
-  }
+  const std::string part = TextPartKey(config);
+  const json* text = part.empty() ? &config : &config[part];
+  const std::string path = part.empty() ? "" : part + ".";
   // The outer name of a multimodal model says more than its text part's, where it is known.
   std::string type = TextOf(config, "model_type");
   std::string architecture = ArchitectureOf(config);
