@@ -1,0 +1,2 @@
+# Model FLOPs, and the recorded runs against the plan.
+am_test(flops_test flops_test.cc DEPS am_plan)
