@@ -281,7 +281,7 @@ void Qwen4Exp(Fields& fields, ModelShape& shape) {
   std::vector<int64_t> grams = fields.Ints("ple_layer_ids");  // from 1
   std::sort(grams.begin(), grams.end());
   grams.erase(std::unique(grams.begin(), grams.end()), grams.end());
-  constexpr int64_t kMaxTables = 64, kMaxGramHeads = 256;
+  constexpr int64_t kMaxTables = 8, kMaxGramHeads = 128;
   if (grams.size() > static_cast<size_t>(kMaxTables)) {
     fields.Fail("ple_layer_ids", absl::StrCat("has ", grams.size(), " entries"));
     grams.resize(kMaxTables);

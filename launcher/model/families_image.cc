@@ -41,7 +41,8 @@ void QwenImage(Fields& outer, ModelShape& shape) {
   int64_t heads = fields.Need("num_attention_heads");
   int64_t head_dim = fields.Need("attention_head_dim");
   int64_t hidden = shape.hidden_size = heads * head_dim;
-  int64_t patch = fields.Or("patch_size", 1) * fields.Or("patch_size", 1);
+  int64_t side = fields.Or("patch_size", 1, kMaxSide);
+  int64_t patch = side * side;
   int64_t in_channels = fields.Need("in_channels");
   int64_t text = fields.Need({"context_in_dim", "joint_attention_dim"});
   auto once = [](std::vector<Weight>& weights, std::string name, int64_t in, int64_t out) {

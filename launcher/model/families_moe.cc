@@ -188,6 +188,8 @@ void Laguna(Fields& fields, ModelShape& shape) {
     bool slides = !types.empty() && types[depth] == "sliding_attention";
     attention.window = slides ? window : 0;
     if (!heads.empty()) attention.heads = heads[depth];
+    if (attention.heads < 1)
+      fields.Fail("num_attention_heads_per_layer", "names a layer without heads");
     std::string kind = slides ? "sliding attention" : "attention";
     Layer layer = Block(
         sparse[depth] ? absl::StrCat(kind, " + ", experts.count, " experts") : kind + " + mlp",

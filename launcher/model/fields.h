@@ -19,6 +19,8 @@ namespace am::model {
 inline constexpr int64_t kMaxWidth = int64_t{1} << 20;  // of a dimension, or a count
 inline constexpr int64_t kMaxRows = int64_t{1} << 34;   // of a vocabulary or an n-gram table
 inline constexpr int64_t kMaxLayers = 4096;
+inline constexpr int64_t kMaxSide =
+    1024;  // of a patch, a pooling, a convolution; channels of an image
 
 class Fields {
  public:

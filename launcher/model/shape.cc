@@ -119,8 +119,25 @@ const Family* FindFamily(const std::string& type, const std::string& architectur
   return nullptr;
 }
 
-// Sums stay far from overflow for every model that could be built.
-absl::Status CheckSize(const ModelShape& shape) {
+// What no single key can show.
+absl::Status CheckWhole(const ModelShape& shape) {
+  if (shape.experts_per_token > shape.num_experts) {
+    return absl::InvalidArgumentError(absl::StrCat("num_experts_per_tok: ", shape.experts_per_token,
+                                                   " of ", shape.num_experts, " experts"));
+  }
+  for (const Layer& kind : shape.kinds) {
+    if (kind.attention && kind.attention->heads % kind.attention->kv_heads != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("num_key_value_heads: ", kind.attention->kv_heads,
+                       " does not divide num_attention_heads ", kind.attention->heads));
+    }
+    if (kind.scan && kind.scan->heads % kind.scan->groups != 0) {
+      return absl::InvalidArgumentError(absl::StrCat("of a scan, ", kind.scan->groups,
+                                                     " key heads do not divide ", kind.scan->heads,
+                                                     " value heads"));
+    }
+  }
+  // Sums stay far from overflow for every model that could be built.
   constexpr double kMost = 1e17;
   double sum = 0;
   auto add = [&](const std::vector<Weight>& weights) {
@@ -182,10 +199,10 @@ absl::StatusOr<ModelShape> ShapeOf(const json& config) {
   absl::Status status;
   Fields fields(shape.config, status, path);
   family->read(fields, shape);
-  Fields whole(config, status);
-  ReadTowers(whole, shape);
+  Fields outer(config, status);
+  ReadTowers(outer, shape);
   if (!status.ok()) return status;
-  if (absl::Status size = CheckSize(shape); !size.ok()) return size;
+  if (absl::Status whole = CheckWhole(shape); !whole.ok()) return whole;
   return shape;
 }
 

@@ -47,9 +47,9 @@ class Tower {
 void Siglip(Fields& vision, ModelShape& shape) {
   int64_t width = vision.Need("hidden_size");
   int64_t inner = vision.Need("intermediate_size");
-  int64_t patch = vision.Need("patch_size");
+  int64_t patch = vision.Need("patch_size", kMaxSide);
   int64_t side = vision.Need("image_size") / patch;
-  int64_t channels = vision.Or("num_channels", 3);
+  int64_t channels = vision.Or("num_channels", 3, kMaxSide);
   Tower ends("vision ends");
   ends.Convolution("embeddings.patch_embedding", channels * patch * patch, width);
   ends.Table("embeddings.position_embedding", side * side, width);
@@ -74,13 +74,14 @@ void Siglip(Fields& vision, ModelShape& shape) {
 void QwenVision(Fields& vision, ModelShape& shape) {
   int64_t width = vision.Need("hidden_size");
   int64_t inner = vision.Need("intermediate_size");
-  int64_t patch = vision.Need("patch_size");
-  int64_t merged = vision.Need("spatial_merge_size");
+  int64_t patch = vision.Need("patch_size", kMaxSide);
+  int64_t merged = vision.Need("spatial_merge_size", kMaxSide);
   merged = merged * merged * width;
   Tower ends("vision ends");
-  ends.Convolution(
-      "patch_embed.proj",
-      vision.Or("in_channels", 3) * vision.Or("temporal_patch_size", 2) * patch * patch, width);
+  ends.Convolution("patch_embed.proj",
+                   vision.Or("in_channels", 3, kMaxSide) *
+                       vision.Or("temporal_patch_size", 2, kMaxSide) * patch * patch,
+                   width);
   ends.Table("pos_embed", vision.Need("num_position_embeddings"), width);
   ends.Norm("merger.norm", width, true);
   ends.Linear("merger.linear_fc1", merged, merged, true);
@@ -102,15 +103,16 @@ void GlmVision(Fields& vision, ModelShape& shape) {
   int64_t width = vision.Need("hidden_size");
   int64_t inner = vision.Need("intermediate_size");
   int64_t heads = vision.Need("num_heads");
-  int64_t patch = vision.Need("patch_size");
-  int64_t merge = vision.Need("spatial_merge_size");
+  int64_t patch = vision.Need("patch_size", kMaxSide);
+  int64_t merge = vision.Need("spatial_merge_size", kMaxSide);
   int64_t out = vision.Need("out_hidden_size");
   int64_t context = vision.Need("projection_intermediate_size");
   bool bias = vision.Flag("attention_bias", true);
   Tower ends("vision ends");
-  ends.Convolution(
-      "patch_embed.proj",
-      vision.Or("in_channels", 3) * vision.Or("temporal_patch_size", 2) * patch * patch, width);
+  ends.Convolution("patch_embed.proj",
+                   vision.Or("in_channels", 3, kMaxSide) *
+                       vision.Or("temporal_patch_size", 2, kMaxSide) * patch * patch,
+                   width);
   ends.Norm("post_layernorm", width, false);
   ends.Convolution("downsample", width * merge * merge, out);
   ends.Linear("merger.proj", out, out, false);
