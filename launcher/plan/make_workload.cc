@@ -156,6 +156,8 @@ Kernels KernelsOf(const Recipe& recipe, const NodeShape& node) {
   std::optional<std::string> norm = GivenText(recipe, "model.backend.rms_norm");
   kernels.fused_elementwise = linear ? *linear != "torch" || norm == "te"
                                      : kernels.attention == AttentionKernel::kTransformerEngine;
+  // The Hugging Face library's own models run operation by operation.
+  if (GivenTrue(recipe, "model.force_hf")) kernels.fused_elementwise = false;
   // Without Transformer Engine's linears, te_fp8 reaches the experts alone.
   kernels.quantized_dense = !recipe.Has("model.backend.te_fp8") || !linear || *linear == "te";
   kernels.grouped_experts = GivenText(recipe, "model.backend.experts") != "torch";

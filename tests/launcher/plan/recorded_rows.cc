@@ -123,14 +123,6 @@ RecordedRows ReadRecordedRows() {
       continue;
     }
     row.workload = MakeWorkload(*loaded.recipe, *plan.plan, shape, cluster->node);
-    // Where the recipe is silent: what would not fit the GPU otherwise.
-    if (row.workload.recompute_assumed) {
-      static constexpr int kOnlyRecomputedFit[] = {19, 21, 22, 23, 27, 28};
-      if (std::find(std::begin(kOnlyRecomputedFit), std::end(kOnlyRecomputedFit), number) !=
-          std::end(kOnlyRecomputedFit)) {
-        row.workload.recompute = Recompute::kFull;
-      }
-    }
     out.rows.push_back(std::move(row));
   }
   return out;
