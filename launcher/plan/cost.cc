@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "launcher/plan/make_workload.h"
+#include "launcher/plan/text_table.h"
 
 namespace am::plan {
 namespace {
@@ -49,15 +50,6 @@ std::optional<int64_t> Slice(std::string_view split, int64_t samples) {
     return std::nullopt;
   }
   return percent ? samples * std::min<int64_t>(number, 100) / 100 : std::min(samples, number);
-}
-
-// A number with commas: 87,599.
-std::string Grouped(int64_t value) {
-  std::string digits = std::to_string(value);
-  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) {
-    digits.insert(static_cast<size_t>(at), ",");
-  }
-  return digits;
 }
 
 }  // namespace
@@ -112,10 +104,10 @@ RunLength LengthOfRun(const recipe::Recipe& recipe, const Batch& batch) {
     }
     return length;
   }
-  if (most) {
-    length.steps = most;
-    length.reason = absl::StrCat("max_steps ", *most, given && !epochs ? "" : " at most");
-    if (!ReadsRealData(recipe)) length.reason = absl::StrCat("max_steps ", *most);
+  if (int64_t steps = most.value_or(0); steps > 0) {
+    length.steps = steps;
+    bool certain = (given && !epochs) || !ReadsRealData(recipe);
+    length.reason = absl::StrCat("max_steps ", steps, certain ? "" : " at most");
     return length;
   }
   length.reason = packed ? "how many packs the data set fills is known only once it is packed; set "

@@ -101,10 +101,12 @@ TEST(MakeWorkload, CountsTheBytesThatTheOptimizerKeeps) {
 
 TEST(MakeWorkload, KeepsAFrozenBaseInTheBitsThatTheRecipeSays) {
   const std::pair<const char*, double> kCases[] = {
-      {"peft: {dim: 8}", 2},
-      {"peft: {dim: 8}\nquantization: {load_in_8bit: true}", 1},
-      {"peft: {dim: 8}\nquantization: {load_in_4bit: true}", 0.5 + 1.0 / 64 + 4.0 / 16384},
-      {"peft: {dim: 8}\nquantization: {load_in_4bit: true, bnb_4bit_use_double_quant: false}",
+      {"peft: {dim: 8, target_modules: '*_proj'}", 2},
+      {"peft: {dim: 8, target_modules: '*_proj'}\nquantization: {load_in_8bit: true}", 1},
+      {"peft: {dim: 8, target_modules: '*_proj'}\nquantization: {load_in_4bit: true}",
+       0.5 + 1.0 / 64 + 4.0 / 16384},
+      {"peft: {dim: 8, target_modules: '*_proj'}\nquantization: {load_in_4bit: true, "
+       "bnb_4bit_use_double_quant: false}",
        0.5625},
   };
   for (auto [sections, expected] : kCases) {
@@ -177,7 +179,7 @@ TEST(MakeWorkload, LeavesRecomputationOpenWhereTheRecipeIsSilent) {
 TEST(MakeWorkload, MatchesAdaptersByPatternsOverModuleNames) {
   using Names = std::vector<std::string>;
   const std::pair<const char*, Names> kCases[] = {
-      {"peft: {dim: 4}",
+      {"peft: {dim: 4, target_modules: '*_proj'}",
        {"self_attn.q_proj", "self_attn.o_proj", "mlp.down_proj", "mlp.experts.down_proj"}},
       {"peft: {target_modules: [q_proj]}", {"self_attn.q_proj"}},
       {"peft: {target_modules: ['*.o.proj']}", {"self_attn.o_proj"}},
@@ -197,7 +199,7 @@ TEST(MakeWorkload, MatchesAdaptersByPatternsOverModuleNames) {
     EXPECT_EQ(adapter->modules, expected) << sections;
   }
   EXPECT_FALSE(Of("").adapter);
-  EXPECT_EQ(Of("peft: {dim: 4}").adapter->rank, 4);
+  EXPECT_EQ(Of("peft: {dim: 4, target_modules: '*_proj'}").adapter->rank, 4);
 }
 
 TEST(MakeWorkload, KnowsMadeUpDataAndBalancedRouting) {
