@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "launcher/plan/sharding.h"
 #include "launcher/plan/step_time_layer.h"
 #include "launcher/plan/step_time_rates.h"
 
@@ -14,7 +15,6 @@ namespace am::plan {
 namespace {
 
 using model::Layer;
-using model::Role;
 using model::Weight;
 
 // Shares of the traffic of sharded weights and gradients that no computation hides.
@@ -34,30 +34,29 @@ bool Trains(const Workload& workload) { return !workload.adapter; }
 
 // What one rank of one pipeline place holds and does.
 struct Place {
-  LayerTime time;       // of a micro-batch
-  double dense = 0;     // numbers sharded over the data-parallel ranks
-  double experts = 0;   // numbers of routed experts, before expert sharding
-  double tensors = 0;   // trained
-  double adapters = 0;  // trained numbers of adapters
+  LayerTime time;      // of a micro-batch
+  HeldNumbers held;    // before FSDP cuts them
+  double tables = 0;   // of those, rows that are looked up where they lie, not gathered
+  double tensors = 0;  // trained
 };
 
-void Hold(Place& place, const std::vector<Weight>& weights, const Workload& workload,
-          double times) {
-  double ep = std::max(1, workload.dims.ep), tp = workload.dims.tp;
+bool IsAdapted(const Workload& workload, const Weight& weight) {
+  const std::vector<std::string>& modules = workload.adapter->modules;
+  return std::find(modules.begin(), modules.end(), weight.name) != modules.end();
+}
+
+void Hold(Place& place, const std::vector<Weight>& weights, const Workload& workload, double times,
+          bool in_layer) {
+  place.held += times * HeldOf(workload, weights, in_layer);
   for (const Weight& weight : weights) {
-    double numbers = times * static_cast<double>(weight.Numbers());
-    if (weight.role == Role::kExpert) {
-      place.experts += numbers / ep;
-    } else {
-      place.dense += numbers / (weight.in > 0 && weight.role != Role::kRouter ? tp : 1);
+    if (weight.Numbers() == 0) continue;  // another weight's
+    if (in_layer && weight.in > 0 && weight.uses == 0) {
+      place.tables += times * static_cast<double>(weight.Numbers());
     }
     if (Trains(workload)) {
-      place.tensors += weight.Numbers() > 0 ? times : 0;
-    } else if (std::find(workload.adapter->modules.begin(), workload.adapter->modules.end(),
-                         weight.name) != workload.adapter->modules.end()) {
+      place.tensors += times;
+    } else if (IsAdapted(workload, weight)) {
       place.tensors += 2 * times;
-      place.adapters += times * static_cast<double>(workload.adapter->rank * weight.copies *
-                                                    (weight.in + weight.out));
     }
   }
 }
@@ -129,33 +128,26 @@ class StepTimer {
 
   void FillPlaces() {
     const model::ModelShape& shape = *workload_.shape;
-    std::vector<LayerTime> kinds;
-    for (const Layer& layer : shape.kinds) {
-      kinds.push_back(TimeOfLayer(layer, workload_, tokens_, rates_, calibration_));
-    }
-    size_t pp = static_cast<size_t>(std::max(1, workload_.dims.pp));
-    places_.resize(pp);
-    size_t depth = 0;
-    for (size_t stage = 0; stage < workload_.layers_of_stage.size(); ++stage) {
-      for (int n = 0; n < workload_.layers_of_stage[stage] && depth < shape.layers.size(); ++n) {
-        AddLayer(places_[stage % pp], shape, kinds, depth++);
+    for (const StageContent& content : ContentOfStages(workload_)) {
+      Place& place = places_.emplace_back();
+      for (size_t kind = 0; kind < shape.kinds.size(); ++kind) {
+        if (int layers = content.layers_of_kind[kind]; layers > 0) {
+          AddLayers(place, shape.kinds[kind], layers, layers);
+        }
+      }
+      if (content.first) Hold(place, shape.embedding, workload_, 1, false);
+      if (!content.last) continue;
+      Hold(place, shape.head, workload_, 1, false);
+      // One block, run once a depth.
+      if (workload_.mtp_depths > 0 && shape.mtp) {
+        AddLayers(place, *shape.mtp, 1, static_cast<double>(workload_.mtp_depths));
       }
     }
-    while (depth < shape.layers.size()) AddLayer(places_[0], shape, kinds, depth++);
-    if (workload_.mtp_depths > 0 && shape.mtp) {
-      double depths = static_cast<double>(workload_.mtp_depths);
-      LayerTime mtp = TimeOfLayer(*shape.mtp, workload_, tokens_, rates_, calibration_);
-      places_.back().time.Add(mtp, depths);
-      Hold(places_.back(), shape.mtp->weights, workload_, 1);
-    }
-    Hold(places_.front(), shape.embedding, workload_, 1);
-    Hold(places_.back(), shape.head, workload_, 1);
   }
 
-  void AddLayer(Place& place, const model::ModelShape& shape, const std::vector<LayerTime>& kinds,
-                size_t depth) {
-    place.time.Add(kinds[static_cast<size_t>(shape.layers[depth])], 1);
-    Hold(place, shape.layer(depth).weights, workload_, 1);
+  void AddLayers(Place& place, const Layer& layer, double held, double runs) {
+    place.time.Add(TimeOfLayer(layer, workload_, tokens_, rates_, calibration_), runs);
+    Hold(place, layer.weights, workload_, held, true);
   }
 
   void LayerTerms(const Place& place) {
@@ -231,8 +223,8 @@ class StepTimer {
 
   // Gradients of experts are read, added to and written in each micro-batch but the first.
   double Accumulate(const Place& place) {
-    if (!Trains(workload_) || micro_batches_ <= 1) return 0;
-    double bytes = 3 * rates_.element * place.experts;
+    if (micro_batches_ <= 1) return 0;
+    double bytes = 3 * rates_.element * place.held.experts.trained;
     double seconds = bytes / rates_.memory;
     Add("gradient accumulation", seconds * micro_batches_,
         absl::StrFormat("%g micro-batches · %.3g B / %.0f GB/s", micro_batches_, bytes,
@@ -253,36 +245,43 @@ class StepTimer {
     return seconds;
   }
 
+  // The shards lie over cp, too: its ranks add their network ports, up to what NVLink brings.
+  double ShardLink() const {
+    const AxisBandwidth& links = workload_.bandwidth;
+    if (links.dp_shard <= 0) return links.cp;
+    double inside = std::max(links.dp_shard, workload_.node.nvlink_gb_per_s);
+    return std::min(links.dp_shard * workload_.dims.cp, inside);
+  }
+
   void ShardingTraffic(const Place& place) {
     const ParallelDims& dims = workload_.dims;
-    bool sharded = workload_.strategy != "ddp";
-    double shard = sharded ? dims.dp_shard * dims.cp : 1;
-    double replicas = sharded ? dims.dp_replicate : dims.dp();
-    double weight_bytes = Trains(workload_) ? workload_.bytes.parameter : workload_.bytes.frozen;
-    double gradients = Trains(workload_) ? place.dense : place.adapters;
+    const AxisBandwidth& links = workload_.bandwidth;
+    double shards = DenseShards(workload_);
+    double replicas = workload_.strategy == "ddp" ? dims.dp() : dims.dp_replicate;
     double gathers = dims.pp > 1 ? 1 : micro_batches_ * (workload_.keeps_gathered ? 1 : 2);
     double seconds = 0;
     auto over = [&](double bytes, double gb_per_s) {
       if (gb_per_s > 0) seconds += bytes / (gb_per_s * 1e9 * calibration_.links);
     };
-    if (shard > 1) {
-      double part = (shard - 1) / shard;
-      double link =
-          workload_.bandwidth.dp_shard > 0 ? workload_.bandwidth.dp_shard : workload_.bandwidth.cp;
-      over(part * (gathers * weight_bytes * place.dense + workload_.bytes.gradient * gradients),
-           link);
+    auto gathered_and_reduced = [&](const Pool& pool, double tables) {
+      double tensors = pool.trained + pool.frozen - tables;
+      return gathers *
+                 (workload_.bytes.parameter * tensors + workload_.bytes.frozen * pool.packed) +
+             workload_.bytes.gradient * (pool.trained - (Trains(workload_) ? tables : 0));
+    };
+    if (shards > 1) {
+      over((shards - 1) / shards * gathered_and_reduced(place.held.dense, place.tables),
+           ShardLink());
     }
     if (replicas > 1) {
-      over(2 * (replicas - 1) / replicas * workload_.bytes.gradient * gradients / shard,
-           workload_.bandwidth.dp_replicate > 0 ? workload_.bandwidth.dp_replicate
-                                                : workload_.bandwidth.dp_shard);
+      over(2 * (replicas - 1) / replicas * workload_.bytes.gradient * place.held.dense.trained /
+               shards,
+           links.dp_replicate > 0 ? links.dp_replicate : links.dp_shard);
     }
-    double spread = place.experts > 0 ? std::max(1, dims.ep_shard()) : 1;
-    if (spread > 1 && dims.ep > 1) {
+    double expert_shards = ExpertShards(workload_);
+    if (expert_shards > 1 && dims.ep > 1) {
       bool inside = dims.ep * dims.ep_shard() <= workload_.node.nvlink_domain_gpus;
-      double part = (spread - 1) / spread;
-      double trained = Trains(workload_) ? workload_.bytes.gradient : 0;
-      over(part * place.experts * (gathers * weight_bytes + trained),
+      over((expert_shards - 1) / expert_shards * gathered_and_reduced(place.held.experts, 0),
            inside ? workload_.node.nvlink_gb_per_s : workload_.node.network_gb_per_s);
     }
     if (seconds <= 0) return;
@@ -295,11 +294,8 @@ class StepTimer {
   }
 
   void Optimizer(const Place& place) {
-    const ParallelDims& dims = workload_.dims;
-    double shard = workload_.strategy == "ddp" ? 1 : dims.dp_shard * dims.cp;
-    double numbers = Trains(workload_)
-                         ? place.dense / shard + place.experts / std::max(1, dims.ep_shard())
-                         : place.adapters / shard;
+    double numbers = place.held.dense.trained / DenseShards(workload_) +
+                     place.held.experts.trained / ExpertShards(workload_);
     Add("optimizer", numbers * kOptimizerBytes / rates_.memory,
         absl::StrFormat("%.3g numbers · %g B / %.0f GB/s", numbers, kOptimizerBytes,
                         rates_.memory / 1e9));

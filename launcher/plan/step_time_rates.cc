@@ -26,10 +26,10 @@ double Rates::Attention(const model::Attention& shape, AttentionKernel kernel) c
   if (shape.key_dim <= 64) best *= kNarrowHead;
   if (shape.key_dim > 128) best *= kWideHead;
   if (shape.top_k > 0) {
-    // Each query picks keys of its own: only the heads that share keys fill an instruction's rows.
-    double together = static_cast<double>(shape.heads) /
-                      static_cast<double>(std::max<int64_t>(1, shape.kv_heads));
-    return attention * std::min(1.0, together / kTileRows);
+    // Each query picks keys of its own: only the heads that share them fill an instruction's rows.
+    // Latent keys are one for all heads.
+    double sets = shape.latent ? 1 : static_cast<double>(std::max<int64_t>(1, shape.kv_heads));
+    return attention * std::min(1.0, static_cast<double>(shape.heads) / sets / kTileRows);
   }
   switch (kernel) {
     case AttentionKernel::kTransformerEngine:
