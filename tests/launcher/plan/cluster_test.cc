@@ -188,5 +188,22 @@ TEST(Machine, ThisOneHasACoreAndMemory) {
   EXPECT_GT(machine.memory_gib, 0);
 }
 
+TEST(Machine, GpusAreReadFromNvidiaSmi) {
+  std::vector<Machine::Gpu> gpus =
+      ParseNvidiaSmi("NVIDIA H200, 143771\nNVIDIA GB10, [N/A]\nNo devices were found\n\n");
+  ASSERT_EQ(gpus.size(), 2u);
+  EXPECT_EQ(gpus[0].name, "NVIDIA H200");
+  EXPECT_NEAR(gpus[0].memory_gib, 140.4, 0.01);
+  EXPECT_EQ(gpus[1].name, "NVIDIA GB10");
+  EXPECT_EQ(gpus[1].memory_gib, 0);
+}
+
+TEST(Machine, ContainersLimitCores) {
+  EXPECT_EQ(ParseCpuMax("200000 100000"), 2.0);
+  EXPECT_EQ(ParseCpuMax("50000 100000"), 0.5);
+  EXPECT_FALSE(ParseCpuMax("max 100000"));
+  EXPECT_FALSE(ParseCpuMax(""));
+}
+
 }  // namespace
 }  // namespace am::plan
