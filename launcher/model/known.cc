@@ -15,8 +15,9 @@ namespace {
 
 using nlohmann::json;
 
-// Equal in every number that shapes them. Base and instruct models often differ in the context that
-// their file names, so that is patched, or unset where it is not known for certain.
+// Equal in every number that shapes them, or patched where they are known to differ. Base and
+// instruct models often differ in the context that their file names, so that is patched, or unset
+// where it is not known for certain.
 constexpr std::string_view kOtherContext = R"({"max_position_embeddings": null})";
 constexpr std::string_view k32k = R"({"max_position_embeddings": 32768})";
 constexpr std::string_view k128k = R"({"max_position_embeddings": 131072})";
@@ -109,6 +110,16 @@ std::optional<json> ReadKnown(std::string_view hub_id) {
   return std::nullopt;
 }
 
+std::string FactsOf(const std::string& name) {
+  for (const Alias& alias : kAliases) {
+    if (alias.name == name) {
+      return absl::StrCat("the known facts of ", std::string(alias.of),
+                          ", which is of equal shape");
+    }
+  }
+  return absl::StrCat("the known facts of ", name);
+}
+
 // Overrides of a multimodal model's numbers are meant for its text part, where they live.
 void LayOver(json& config, const json& overrides) {
   if (!overrides.is_object()) return;
@@ -175,9 +186,7 @@ absl::StatusOr<FoundConfig> FindModelConfig(const std::string& name, const json&
     LayOver(whole, overrides);
     absl::StatusOr<ModelConfig> config = ParseModelConfig(whole);
     if (!config.ok()) return config.status();
-    return FoundConfig{.config = *std::move(config),
-                       .source = absl::StrCat("the known facts of ", name),
-                       .from_facts = true};
+    return FoundConfig{.config = *std::move(config), .source = FactsOf(name), .from_facts = true};
   }
   return absl::NotFoundError(absl::StrCat(
       name, " is no local directory, not in the cache ", cache,

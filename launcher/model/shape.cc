@@ -43,6 +43,7 @@ constexpr Family kFamilies[] = {
     {"laguna", "LagunaForCausalLM", "laguna", Laguna},
     {"deepseek_v3", "DeepseekV3ForCausalLM", "deepseek_v3", DeepseekV3},
     {"kimi_k2", "", "deepseek_v3", DeepseekV3},
+    {"deepseek_v32", "DeepseekV32ForCausalLM", "glm_moe_dsa", GlmMoeDsa},
     {"glm_moe_dsa", "GlmMoeDsaForCausalLM", "glm_moe_dsa", GlmMoeDsa},
     {"deepseek_v4", "DeepseekV4ForCausalLM", "deepseek_v4", DeepseekV4},
     {"deepseek_v41", "DeepseekV41ForCausalLM", "deepseek_v41", DeepseekV41},

@@ -101,9 +101,9 @@ struct Layer {
 struct ModelShape {
   // One word for models that are built and counted alike: "llama" (Mistral too), "qwen2", "qwen3",
   // "gemma2", "gemma3", "phi3", "qwen3_moe", "mixtral", "gpt_oss", "glm4_moe", "mimo_v2", "laguna",
-  // "deepseek_v3" (Kimi-K2 too), "glm_moe_dsa", "deepseek_v4", "deepseek_v41", "qwen3_next",
-  // "qwen3_5", "qwen4_exp", "kimi_linear", "glm5_next", "nemotron_h", "hunyuan_image_3",
-  // "qwen_image".
+  // "deepseek_v3" (Kimi-K2 too), "glm_moe_dsa" (DeepSeek-V3.2 too), "deepseek_v4", "deepseek_v41",
+  // "qwen3_next", "qwen3_5", "qwen4_exp", "kimi_linear", "glm5_next", "nemotron_h",
+  // "hunyuan_image_3", "qwen_image".
   std::string family;
   int64_t hidden_size = 0;
   int64_t vocab_size = 0;

@@ -54,8 +54,8 @@ def build(config):
 
 
 def theirs(model):
-    """{layer or None: {parameter: numbers}}, and the numbers of the towers."""
-    parts, towers = {}, 0
+    """{layer or None: {parameter: numbers}}, the numbers of the towers, and (layer, name): [out, in] of the matrices."""
+    parts, towers, matrices = {}, 0, {}
     for name, parameter in model.named_parameters():
         name = re.sub(r"^model\.", "", name)
         if name.startswith(TOWERS):
@@ -66,7 +66,9 @@ def theirs(model):
         layer = re.match(r"layers\.(\d+)\.(.*)", name)
         depth, name = (int(layer[1]), layer[2]) if layer else (None, name)
         parts.setdefault(depth, {})[name] = parameter.numel()
-    return parts, towers
+        if parameter.dim() == 2:
+            matrices[depth, name] = list(parameter.shape)
+    return parts, towers, matrices
 
 
 def named(weights):
@@ -90,7 +92,7 @@ def split(parts):
 
 def compare(config, model, shape):
     assert "error" not in shape, shape
-    parts, towers = theirs(model)
+    parts, towers, matrices = theirs(model)
     if (config.get("text_config") or config).get("attention_projection_layout") == "fused_qkv":
         split(parts)
     assert named(shape["embedding"] + shape["head"]) == parts.pop(None)
@@ -98,6 +100,9 @@ def compare(config, model, shape):
     assert ours.keys() == parts.keys()
     for depth in ours:
         assert ours[depth] == parts[depth], f"layer {depth}"
+        for weight in shape["kinds"][shape["layers"][depth]]:
+            if weight["in"] and (depth, weight["name"]) in matrices:
+                assert matrices[depth, weight["name"]] == [weight["out"] * weight["copies"], weight["in"]], weight
     assert sum(weight["numbers"] for tower in shape["towers"] for weight in tower) == towers
     assert shape["parameters"] == sum(parameter.numel() for parameter in model.parameters())
 
@@ -150,7 +155,7 @@ def drawn(config, rng):
     if kind in ("phi3", "gemma2", "gemma3_text", "gpt_oss"):
         new["attention_bias"] = kind == "gpt_oss"
         new["hidden_size"] = heads * dim
-    if kind in ("deepseek_v3", "kimi_k2", "kimi_linear", "glm_moe_dsa", "glm5_next_text"):
+    if kind in ("deepseek_v3", "kimi_k2", "kimi_linear", "glm_moe_dsa", "deepseek_v32", "glm5_next_text"):
         new["num_key_value_heads"] = heads
     if kind in ("kimi_linear", "glm5_next_text"):
         new["q_lora_rank"] = rng.choice([None, 12]) if kind == "kimi_linear" else 12
@@ -171,7 +176,7 @@ def drawn(config, rng):
         new["num_key_value_heads"], new["num_attention_heads"] = rng.choice([1, 2]), 8
         new["attention_bias"] = False
     small = {key: new.get(key, value) for key, value in text.items()}
-    if kind in ("mimo_v2", "laguna", "glm4_moe", "glm_moe_dsa", "glm5_next_text"):
+    if kind in ("mimo_v2", "laguna", "glm4_moe", "glm_moe_dsa", "deepseek_v32", "glm5_next_text"):
         # A class of transformers reads the list, not first_k_dense_replace.
         small["mlp_layer_types"] = ["dense" if i < small.pop("first_k_dense_replace", 1) else "sparse" for i in range(1)] + \
             ["sparse"] * (layers - 1)
@@ -187,12 +192,20 @@ def drawn(config, rng):
             "vision_config": {key: drawn_vision.get(key, value) for key, value in vision.items()}}
 
 
-FAMILIES = {json.loads(path.read_text())["model_type"]: path for path in FACTS.values()}
+FAMILIES = {config["model_type"]: config for config in (json.loads(path.read_text()) for path in FACTS.values())}
+# Families that no known model is of, but that are built of the same parts.
+FAMILIES["deepseek_v32"] = {**FAMILIES["glm_moe_dsa"], "model_type": "deepseek_v32", "architectures": ["DeepseekV32ForCausalLM"],
+                            "index_topk_freq": 1}
+FAMILIES["qwen3_5_moe"] = FAMILIES["qwen3_5"] | {
+    "model_type": "qwen3_5_moe", "architectures": ["Qwen3_5MoeForConditionalGeneration"],
+    "text_config": FAMILIES["qwen3_5"]["text_config"] | {
+        "model_type": "qwen3_5_moe_text", "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 8,
+        "shared_expert_intermediate_size": 8}}
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_models_of_any_size_have_the_weights_of_transformers(family, print_shape):
-    config = json.loads(FAMILIES[family].read_text())
+    config = FAMILIES[family]
     if family not in CLASSES and family not in transformers.CONFIG_MAPPING:
         pytest.skip(f"transformers does not have {family}")
     for seed in range(8):

@@ -199,6 +199,8 @@ TEST_F(FindingAModel, TriesTheDirectoryThenTheCacheThenTheFacts) {
   ASSERT_TRUE(facts.ok()) << facts.status();
   EXPECT_EQ(facts->source, "the known facts of meta-llama/Llama-3.1-8B");
   EXPECT_TRUE(facts->from_facts);
+  EXPECT_EQ(Find("google/gemma-2-9b-it")->source,
+            "the known facts of google/gemma-2-9b, which is of equal shape");
   EXPECT_EQ(facts->config.num_hidden_layers, 32);
 
   const std::string snapshot = "hub/models--meta-llama--Llama-3.1-8B/snapshots/abc/";

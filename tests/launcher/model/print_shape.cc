@@ -1,9 +1,9 @@
 // For tests in Python: reads one config.json a line, writes its shape or its error a line.
 //   {"parameters": 8030261248, "layers": [[{"name": …, "in": …, "out": …, "copies": …}, …], …], …}
-#include "launcher/model/shape.h"
-
 #include <iostream>
 #include <string>
+
+#include "launcher/model/shape.h"
 
 namespace {
 
@@ -42,8 +42,8 @@ json Printed(const ModelShape& shape) {
 int main() {
   for (std::string line; std::getline(std::cin, line);) {
     absl::StatusOr<ModelShape> shape = am::model::ShapeOf(json::parse(line, nullptr, false));
-    json answer = shape.ok() ? Printed(*shape)
-                             : json{{"error", std::string(shape.status().message())}};
+    json answer =
+        shape.ok() ? Printed(*shape) : json{{"error", std::string(shape.status().message())}};
     std::cout << answer.dump() << std::endl;
   }
 }
