@@ -33,12 +33,14 @@ void GlmMoeDsa(Fields& fields, ModelShape& shape);
 void DeepseekV4(Fields& fields, ModelShape& shape);
 void DeepseekV41(Fields& fields, ModelShape& shape);
 
-// families_hybrid.cc: linear attention and state spaces between softmax attention.
+// families_hybrid.cc: linear attention between softmax attention.
 void Qwen3Next(Fields& fields, ModelShape& shape);
 void Qwen35(Fields& fields, ModelShape& shape);
 void Qwen4Exp(Fields& fields, ModelShape& shape);
 void KimiLinear(Fields& fields, ModelShape& shape);
 void Glm5Next(Fields& fields, ModelShape& shape);
+
+// families_mamba.cc: state spaces between attention and experts.
 void NemotronH(Fields& fields, ModelShape& shape);
 
 // families_image.cc
