@@ -107,6 +107,26 @@ TEST(KnownModels, HaveThePublishedNumberOfParameters) {
   }
 }
 
+// Three cells of the shared table are cut to whole billions; Qwen-Image's is that of its blocks
+// alone.
+TEST(KnownModels, EqualTheSharedTable) {
+  std::vector<Row> rows = ReadRows(SharedModels() / "parameters.tsv");
+  if (rows.empty()) GTEST_SKIP() << "AMCTL_TEST_DATA/models/parameters.tsv is absent";
+  EXPECT_EQ(rows.size(), 55u);
+  for (Row& row : rows) {
+    row.model.replace(row.model.find("--"), 2, "/");
+    ModelShape shape = KnownShape(row.model);
+    if (row.total.size() > 3) {
+      EXPECT_EQ(std::to_string(Parameters(shape)), row.total) << row.model;
+      continue;
+    }
+    int64_t blocks = 0;
+    for (int kind : shape.layers) blocks += Numbers(shape.kinds[static_cast<size_t>(kind)]);
+    int64_t counted = shape.family == "qwen_image" ? blocks : Parameters(shape);
+    EXPECT_EQ(std::to_string(counted / 1'000'000'000), row.total) << row.model;
+  }
+}
+
 TEST(KnownModels, AreShapedAsTheirConfigurationFilesSay) {
   if (!fs::is_directory(SharedModels())) GTEST_SKIP() << "AMCTL_TEST_DATA/models is absent";
   int compared = 0;
