@@ -63,18 +63,27 @@ struct Row {
   std::string model, total, active;
 };
 
+std::vector<std::string> Cells(const std::string& line) {
+  std::istringstream stream(line);
+  std::vector<std::string> cells;
+  for (std::string cell; std::getline(stream, cell, '\t');) cells.push_back(cell);
+  return cells;
+}
+
+// By the names of the first line: the shared table has more columns than ours.
 std::vector<Row> ReadRows(const fs::path& path) {
   std::ifstream file(path);
   std::vector<Row> rows;
   std::string line;
   std::getline(file, line);
+  std::vector<std::string> names = Cells(line);
   while (std::getline(file, line)) {
-    std::istringstream fields(line);
-    Row row;
-    std::getline(fields, row.model, '\t');
-    std::getline(fields, row.total, '\t');
-    std::getline(fields, row.active, '\t');
-    rows.push_back(row);
+    std::vector<std::string> cells = Cells(line);
+    auto cell = [&](const char* name) {
+      size_t at = static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+      return at < cells.size() ? cells[at] : "";
+    };
+    rows.push_back({cell("model"), cell("total_parameters"), cell("active_parameters")});
   }
   return rows;
 }
