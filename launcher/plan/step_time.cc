@@ -26,9 +26,11 @@ constexpr double kOptimizerBytes = 44;
 // products. Fused losses keep them on the chip but for the products.
 constexpr double kLossPasses = 6;
 constexpr double kFusedLossPasses = 3;
-// Real data against full-length samples: what recorded runs took, see docs/predictor.md.
-constexpr double kRealDataLow = 2;
-constexpr double kRealDataHigh = 7;
+// Recorded runs on real data against the model, docs/predictor.md: packed text on one hand; images,
+// or packed samples cut over context-parallel ranks, on the other.
+constexpr double kRealDataLow = 1.2;
+constexpr double kRealDataHigh = 2.5;
+constexpr double kUnevenDataHigh = 5;
 
 bool Trains(const Workload& workload) { return !workload.adapter; }
 
@@ -318,11 +320,13 @@ class StepTimer {
               : "the recipe does not say; assumed that activations are recomputed");
     }
     if (!workload_.real_data) return;
+    bool uneven = workload_.dims.cp > 1 || !workload_.shape->towers.empty();
+    double high = uneven ? kUnevenDataHigh : kRealDataHigh;
     estimate_.low_seconds = kRealDataLow * estimate_.seconds;
-    estimate_.high_seconds = kRealDataHigh * estimate_.seconds;
+    estimate_.high_seconds = high * estimate_.seconds;
     estimate_.notes.push_back(absl::StrFormat(
-        "real data: expect %g to %g times as long, for padding, loading and uneven routing",
-        kRealDataLow, kRealDataHigh));
+        "real data: expect %g to %g times as long, for padding, loading and uneven work of ranks",
+        kRealDataLow, high));
   }
 
   const Workload& workload_;

@@ -2,6 +2,7 @@
 //   fit_step_time            the table
 //   fit_step_time --terms    with each row's terms, as shares of the step
 //   fit_step_time --default  with the calibration as it stands
+#include <cmath>
 #include <cstdio>
 #include <string_view>
 
@@ -15,6 +16,25 @@ void PrintTerms(const RecordedRow& row, const Calibration& calibration) {
   for (const Term& term : EstimateStepTime(row.workload, calibration).terms) {
     std::printf("    %-22s %9.3f s  %s\n", term.name.c_str(), term.value, term.formula.c_str());
   }
+}
+
+// How much of each step hangs on each number: per cent that the step changes by where the number
+// changes by one per cent.
+void PrintExercise(const std::vector<const RecordedRow*>& rows, const Calibration& calibration) {
+  std::printf("\nper cent of the step that hangs on each number\nrow ");
+  for (const CalibrationField& field : CalibrationFields()) std::printf(" %10.10s", field.name);
+  for (const RecordedRow* row : rows) {
+    std::printf("\n%2d  ", row->number);
+    for (const CalibrationField& field : CalibrationFields()) {
+      Calibration moved = calibration;
+      moved.*field.number *= 1.01;
+      double change = EstimateStepTime(row->workload, moved).seconds /
+                          EstimateStepTime(row->workload, calibration).seconds -
+                      1;
+      std::printf(" %10.0f", 1e4 * std::abs(change));
+    }
+  }
+  std::printf("\n");
 }
 
 int Main(bool terms, bool as_it_stands) {
@@ -43,6 +63,8 @@ int Main(bool terms, bool as_it_stands) {
                   row.model.c_str(), row.gpu.c_str(), *row.seconds, seconds, 100 * errors.back(),
                   100 * without[index], 100 * constant[index]);
       ++index;
+    } else if (seconds == 0) {
+      std::printf("%2d   %-26s %-5s not told\n", row.number, row.model.c_str(), row.gpu.c_str());
     } else if (row.seconds) {
       std::printf("%2d   %-26s %-5s %9.3f %9.3f real data: %.1f times as long\n", row.number,
                   row.model.c_str(), row.gpu.c_str(), *row.seconds, seconds,
@@ -53,11 +75,16 @@ int Main(bool terms, bool as_it_stands) {
     }
     if (terms) PrintTerms(row, calibration);
   }
-  std::printf(
-      "\nmedian %.1f %%, worst %.1f %%; left out: median %.1f %%, worst %.1f %%; "
-      "constant share of peak: median %.1f %%, worst %.1f %%\n",
-      100 * MedianSize(errors), 100 * WorstSize(errors), 100 * MedianSize(without),
-      100 * WorstSize(without), 100 * MedianSize(constant), 100 * WorstSize(constant));
+  auto summary = [](const char* what, const std::vector<double>& of) {
+    std::printf("%-32s median %4.1f %%, worst %4.1f %%\n", what, 100 * MedianSize(of),
+                100 * WorstSize(of));
+  };
+  std::printf("\n");
+  summary("model", errors);
+  summary("model, row left out", without);
+  summary("constant share", constant);
+  summary("constant share, row left out", ConstantShareErrors(fitted, true));
+  PrintExercise(fitted, calibration);
   return 0;
 }
 

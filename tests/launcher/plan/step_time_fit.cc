@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <tuple>
 
 #include "launcher/plan/step_time.h"
@@ -98,19 +97,22 @@ std::vector<double> LeaveOneOut(const std::vector<const RecordedRow*>& rows) {
   return errors;
 }
 
-std::vector<double> ConstantShareErrors(const std::vector<const RecordedRow*>& rows) {
+std::vector<double> ConstantShareErrors(const std::vector<const RecordedRow*>& rows,
+                                        bool leave_out) {
   auto kind = [](const RecordedRow& row) {
     return std::tuple(row.gpu, row.precision, row.workload.shape->num_experts > 0);
   };
-  std::map<std::tuple<std::string, std::string, bool>, Vector> rates;
-  for (const RecordedRow* row : rows) rates[kind(*row)].push_back(*row->tflops_per_gpu);
   std::vector<double> errors;
   for (const RecordedRow* row : rows) {
-    Vector& of_kind = rates[kind(*row)];
+    Vector of_kind;
+    for (const RecordedRow* other : rows) {
+      if (kind(*other) != kind(*row) || (leave_out && other == row)) continue;
+      of_kind.push_back(*other->tflops_per_gpu);
+    }
+    if (of_kind.empty()) continue;
     std::sort(of_kind.begin(), of_kind.end());
     size_t n = of_kind.size();
-    double median = (of_kind[(n - 1) / 2] + of_kind[n / 2]) / 2;
-    errors.push_back(*row->tflops_per_gpu / median - 1);
+    errors.push_back(*row->tflops_per_gpu * 2 / (of_kind[(n - 1) / 2] + of_kind[n / 2]) - 1);
   }
   return errors;
 }

@@ -17,9 +17,11 @@ Calibration FitCalibration(const std::vector<const RecordedRow*>& rows);
 double ErrorOf(const RecordedRow& row, const Calibration& calibration);
 // By row: the error where the others alone were fitted.
 std::vector<double> LeaveOneOut(const std::vector<const RecordedRow*>& rows);
-// By row: the error of a constant share of the peak for each GPU, precision and dense or not,
-// (the median of all rows of the kind, itself included).
-std::vector<double> ConstantShareErrors(const std::vector<const RecordedRow*>& rows);
+// By row: the error of a constant share of the peak for each GPU, precision and dense or not, which
+// is the median of all rows of the kind; of the others where it is left out (a row alone in its
+// kind is then skipped).
+std::vector<double> ConstantShareErrors(const std::vector<const RecordedRow*>& rows,
+                                        bool leave_out = false);
 
 double MedianSize(std::vector<double> errors);
 double WorstSize(const std::vector<double>& errors);
