@@ -127,8 +127,9 @@ void LayOver(json& config, const json& overrides) {
   json* text = part.empty() ? nullptr : &config[part];
   json outer = json::object(), inner = json::object();
   for (const auto& [key, value] : overrides.items()) {
-    bool inside = text && text->contains(key) && !config.contains(key);
-    (inside ? inner : outer)[key] = value;
+    bool inside = text && text->contains(key);
+    if (inside) inner[key] = value;
+    if (!inside || config.contains(key)) outer[key] = value;
   }
   config.merge_patch(outer);
   if (!inner.empty()) text->merge_patch(inner);
