@@ -131,8 +131,8 @@ void LayOver(json& config, const json& overrides) {
     if (inside) inner[key] = value;
     if (!inside || config.contains(key)) outer[key] = value;
   }
-  config.merge_patch(outer);
-  if (!inner.empty()) text->merge_patch(inner);
+  if (text) text->merge_patch(inner);
+  config.merge_patch(outer);  // last: it may take the text part away
 }
 
 }  // namespace
