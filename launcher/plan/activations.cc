@@ -103,12 +103,20 @@ class Counter {
     double key_dim = static_cast<double>(attention.key_dim);
     double value_dim = static_cast<double>(attention.value_dim);
     // Plain attention repeats grouped keys and values for each query head.
-    bool repeats = kernel == AttentionKernel::kEager || kernel == AttentionKernel::kSdpa;
-    double kv_heads = repeats ? heads
-                              : std::max(static_cast<double>(attention.kv_heads),
-                                         std::min<double>(workload_.dims.tp, heads));
+    double kv_heads = kernel == AttentionKernel::kEager
+                          ? heads
+                          : std::max(static_cast<double>(attention.kv_heads),
+                                     std::min<double>(workload_.dims.tp, heads));
     double output = heads * value_dim * bytes_;
-    part.split += heads * key_dim * bytes_ + kv_heads * (key_dim + value_dim) * bytes_ + output;
+    double values = kv_heads * value_dim;
+    if (attention.latent && !fused_) {
+      // Values are a view of what kv_b_proj makes, and the kernels' output for queries put together
+      // from two parts is copied before it is projected.
+      for (const Weight& weight : layer_.weights)
+        if (EndsWith(weight.name, "kv_b_proj")) values = static_cast<double>(weight.out);
+      if (kernel != AttentionKernel::kEager) part.split += output;
+    }
+    part.split += (heads * key_dim + kv_heads * key_dim + values) * bytes_ + output;
     if (kernel == AttentionKernel::kEager) {
       // Probabilities in float32, and once more as the value product reads them.
       part.split += heads * seq * (4 + (bytes_ < 4 ? bytes_ : 0));
@@ -233,8 +241,9 @@ class Counter {
     part.routed += adapters.split;
     if (network.reads) part.routed += network.in * expert_bytes_;
     part.routed += Inside(network, expert_bytes_);
-    // The results of the experts, where they are weighed behind the last product.
-    if (!fused_) part.routed += network.in * bytes_;
+    // The results of the experts, where they are weighed behind the last product; a loop over
+    // experts keeps what it adds, too.
+    if (!fused_) part.routed += network.in * bytes_ * (workload_.kernels.grouped_experts ? 1 : 2);
   }
 
   // Selective recomputation (PyTorch's, as NeMo AutoModel and torchtitan use it): kept are the

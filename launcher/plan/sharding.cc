@@ -31,6 +31,7 @@ HeldNumbers& operator+=(HeldNumbers& a, const HeldNumbers& b) {
   };
   add(a.dense, b.dense);
   add(a.experts, b.experts);
+  a.tables += b.tables;
   return a;
 }
 
@@ -40,6 +41,7 @@ HeldNumbers operator*(double factor, HeldNumbers numbers) {
     pool->frozen *= factor;
     pool->packed *= factor;
   }
+  numbers.tables *= factor;
   return numbers;
 }
 
@@ -49,11 +51,12 @@ HeldNumbers HeldOf(const Workload& workload, std::span<const Weight> weights, bo
     Pool& pool = weight.role == Role::kExpert ? held.experts : held.dense;
     double cut = Cut(workload, weight, in_layer);
     double numbers = static_cast<double>(weight.Numbers()) / cut;
+    if (in_layer && weight.in > 0 && weight.uses == 0) held.tables += numbers;
     if (!workload.adapter) {
       pool.trained += numbers;
       continue;
     }
-    bool packs = in_layer && weight.in > 0 && weight.role != Role::kRouter;
+    bool packs = in_layer && weight.in > 0 && weight.uses > 0 && weight.role != Role::kRouter;
     (packs ? pool.packed : pool.frozen) += numbers;
     if (weight.in > 0 && IsAdapted(workload, weight)) {
       // A of [rank, in] and B of [out, rank]; tp cuts one of the two.

@@ -26,6 +26,7 @@ struct Pool {
 // Of one rank before FSDP cuts them, which is also what it gathers.
 struct HeldNumbers {
   Pool dense, experts;
+  double tables = 0;  // of the dense ones, rows of layers that are looked up where they lie
   double Sum() const { return dense.Sum() + experts.Sum(); }
   double Trained() const { return dense.trained + experts.trained; }
 };

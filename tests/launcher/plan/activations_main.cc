@@ -18,7 +18,8 @@ int main() {
   workload.seq_length = request["seq_length"];
   workload.precision =
       request["dtype"] == "float32" ? plan::Precision::kFloat32 : plan::Precision::kBfloat16;
-  workload.kernels.fused_elementwise = request.value("fused", false);
+  workload.kernels.fused_elementwise = false;
+  workload.kernels.grouped_experts = false;
   workload.kernels.attention = request["attention"] == "eager" ? plan::AttentionKernel::kEager
                                                                : plan::AttentionKernel::kSdpa;
   if (request.contains("adapted"))
