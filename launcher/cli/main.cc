@@ -19,6 +19,7 @@ namespace {
 
 const Command* const kCommands[] = {
     &kRunCommand,      &kValidateCommand, &kPlanCommand,
+    &kPrintCommand,    &kExplainCommand,  &kSchemaCommand,
 #ifdef AMCTL_HAVE_TEXT
     &kTokenizeCommand,
 #endif

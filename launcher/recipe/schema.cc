@@ -115,6 +115,47 @@ const Key* FindKey(const Value& root, std::string_view dotted) {
   return key;
 }
 
+std::vector<Declaration> DeclarationsOf(const Section& section) {
+  std::vector<Declaration> all;
+  for (const Section* table = &section; table; table = table->also) {
+    for (const Key& key : table->keys) all.push_back({&key});
+  }
+  for (const Section* table = &section; table; table = table->also) {
+    for (const Part& part : table->parts) {
+      for (const Key& key : part.keys) all.push_back({&key, &part});
+    }
+  }
+  return all;
+}
+
+std::vector<Declaration> FindDeclarations(std::string_view dotted) {
+  std::vector<const Section*> sections = {&kRecipeSchema};
+  std::vector<Declaration> found;
+  for (std::string_view name : Split(dotted, '.')) {
+    bool in_list = !found.empty() && found.front().key->type == Type::kSections;
+    if (in_list && IsIndex(name)) continue;  // an element: still the same key
+    if (name.ends_with("[]")) name.remove_suffix(2);
+    found.clear();
+    for (const Section* section : sections) {
+      std::vector<Declaration> own, any;
+      for (const Declaration& declaration : DeclarationsOf(*section)) {
+        if (declaration.key->name == name) own.push_back(declaration);
+        if (Matches(declaration.key->name, name)) any.push_back(declaration);
+      }
+      // `validation_dataloader` is no ending of `validation_*`.
+      for (const Declaration& declaration : own.empty() ? any : own) found.push_back(declaration);
+    }
+    sections.clear();
+    for (const Declaration& declaration : found) {
+      const Section* section = declaration.key->section;
+      if (section && std::ranges::find(sections, section) == sections.end()) {
+        sections.push_back(section);
+      }
+    }
+  }
+  return found;
+}
+
 std::vector<std::string_view> KnownKeys(const Section& section, const Part* part) {
   std::vector<std::string_view> names;
   if (part) {

@@ -97,6 +97,15 @@ const Key* FindKey(const Section& section, const Part* part, std::string_view na
 const Key* FindKeyOfAnyPart(const Section& section, std::string_view name);
 // The declaration of a dotted key, given what the recipe says about the targets on the way.
 const Key* FindKey(const Value& root, std::string_view dotted);
+// Every declaration of a dotted key: one, or one for each part that has it. Elements of a list are
+// its own name, `[]` or a number. Without a recipe there is no telling which part is meant.
+struct Declaration {
+  const Key* key = nullptr;
+  const Part* part = nullptr;  // null: the section's own
+};
+std::vector<Declaration> FindDeclarations(std::string_view dotted);
+std::vector<Declaration> DeclarationsOf(const Section& section);  // of all its keys
+
 // All names that a section knows under a part, for suggestions.
 std::vector<std::string_view> KnownKeys(const Section& section, const Part* part);
 

@@ -62,16 +62,60 @@ TEST_F(CheckCommands, ValidateLooksForFilesWhenItIsTold) {
 }
 
 TEST_F(CheckCommands, JsonIsAllThatStandardOutputHolds) {
-  EXPECT_EQ(Run(kValidateCommand, {"--json", "--peft.dim=0"}), kExitUsage);
+  EXPECT_EQ(Run(kValidateCommand, {"--json", "--seed=-1"}), kExitUsage);
   nlohmann::json json = nlohmann::json::parse(out_.str());
   ASSERT_EQ(json["diagnostics"].size(), 1u);
-  EXPECT_EQ(json["diagnostics"][0]["key"], "peft.dim");
+  EXPECT_EQ(json["diagnostics"][0]["key"], "seed");
   EXPECT_EQ(Run(kPlanCommand, {"--json", "--cluster=dgx-h100", "--nodes=2"}), kExitDone);
   json = nlohmann::json::parse(out_.str());
   EXPECT_EQ(json["world_size"], 16);
   EXPECT_EQ(Run(kPlanCommand, {"--json", "--cluster=dgx-h100", "--distributed.tp_size=3"}),
             kExitUsage);
   EXPECT_EQ(nlohmann::json::parse(out_.str())["diagnostics"].size(), 2u);
+}
+
+TEST_F(CheckCommands, PrintShowsWhereEachValueComesFrom) {
+  EXPECT_EQ(Run(kPrintCommand, {"--optimizer.lr=1e-4"}), kExitDone);
+  EXPECT_THAT(out_.str(), HasSubstr("  # --optimizer.lr=1e-4\n"));
+  EXPECT_THAT(out_.str(), HasSubstr("  # " + path_ + ":1\n"));
+  EXPECT_EQ(err_.str(), "");
+  EXPECT_EQ(Run(kPrintCommand, {"--json"}), kExitDone);
+  EXPECT_EQ(nlohmann::json::parse(out_.str())["origins"]["dataset.dataset_name"]["line"], 3);
+  EXPECT_EQ(Run(kPrintCommand, {"--seed=-1"}), kExitUsage);
+  EXPECT_EQ(out_.str(), "");
+}
+
+class WordCommands : public ::testing::Test {
+ protected:
+  int Run(const Command& command, std::vector<std::string> args) {
+    std::istringstream in;
+    out_.str("");
+    err_.str("");
+    CommandContext context{std::move(args), in, out_, err_};
+    return command.run(context);
+  }
+  std::ostringstream out_, err_;
+};
+
+TEST_F(WordCommands, ExplainSaysWhatAKeyIsAndWhatWasMeant) {
+  EXPECT_EQ(Run(kExplainCommand, {"optimizer.lr"}), kExitDone);
+  EXPECT_THAT(out_.str(), HasSubstr("learning rate"));
+  EXPECT_EQ(Run(kExplainCommand, {"optimizer.lr", "--json"}), kExitDone);
+  EXPECT_EQ(nlohmann::json::parse(out_.str())["key"], "optimizer.lr");
+  EXPECT_EQ(Run(kExplainCommand, {}), kExitDone);
+  EXPECT_THAT(out_.str(), HasSubstr("step_scheduler"));
+  EXPECT_EQ(Run(kExplainCommand, {"optimizer.rl"}), kExitUsage);
+  EXPECT_EQ(err_.str(), "amctl explain: unknown key optimizer.rl; did you mean optimizer.lr?\n");
+  EXPECT_EQ(Run(kExplainCommand, {"lr"}), kExitUsage);
+  EXPECT_EQ(err_.str(), "amctl explain: unknown key lr; did you mean optimizer.lr?\n");
+  EXPECT_EQ(Run(kExplainCommand, {"a", "b"}), kExitUsage);
+}
+
+TEST_F(WordCommands, SchemaPrintsJson) {
+  EXPECT_EQ(Run(kSchemaCommand, {}), kExitDone);
+  EXPECT_EQ(nlohmann::json::parse(out_.str())["$schema"],
+            "https://json-schema.org/draft/2020-12/schema");
+  EXPECT_EQ(Run(kSchemaCommand, {"please"}), kExitUsage);
 }
 
 }  // namespace

@@ -138,8 +138,8 @@ TEST(Help, IsPrintedFromTheTable) {
 }
 
 TEST(Help, OfEveryCommandFitsTheScreenAndNamesEachOption) {
-  for (const Command* command :
-       {&kRunCommand, &kValidateCommand, &kPlanCommand, &kVersionCommand}) {
+  for (const Command* command : {&kRunCommand, &kValidateCommand, &kPlanCommand, &kPrintCommand,
+                                 &kExplainCommand, &kSchemaCommand, &kVersionCommand}) {
     std::istringstream lines(HelpText(*command));
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 108u) << line;
     for (const Option& option : command->options) {

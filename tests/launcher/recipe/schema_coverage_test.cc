@@ -38,36 +38,6 @@ std::vector<std::vector<std::string>> ReadTable(const std::string& name) {
   return rows;
 }
 
-// Every declaration of a key of a section, whatever its part.
-std::vector<const Key*> Declarations(const Section& section, std::string_view name) {
-  std::vector<const Key*> found;
-  for (const Section* table = &section; table; table = table->also) {
-    if (const Key* key = FindKey({.keys = table->keys}, nullptr, name)) found.push_back(key);
-    for (const Part& part : table->parts) {
-      if (const Key* key = FindKey({.keys = part.keys}, nullptr, name)) found.push_back(key);
-    }
-  }
-  return found;
-}
-
-// Every declaration of a dotted key; `a[].b` is the key b of the maps in the list a.
-std::vector<const Key*> Declarations(std::string_view dotted) {
-  std::vector<const Section*> sections = {&kRecipeSchema};
-  std::vector<const Key*> found;
-  for (std::string_view name : Split(dotted, '.')) {
-    if (name.ends_with("[]")) name.remove_suffix(2);
-    found.clear();
-    for (const Section* section : sections) {
-      for (const Key* key : Declarations(*section, name)) found.push_back(key);
-    }
-    sections.clear();
-    for (const Key* key : found) {
-      if (key->section) sections.push_back(key->section);
-    }
-  }
-  return found;
-}
-
 TEST(SchemaCoverage, DeclaresEveryKeyOfThePublicRecipes) {
   auto rows = ReadTable("recipe_keys.tsv");
   if (rows.empty()) GTEST_SKIP() << "no recipe_keys.tsv";
@@ -78,7 +48,7 @@ TEST(SchemaCoverage, DeclaresEveryKeyOfThePublicRecipes) {
       ++excepted;
       continue;
     }
-    EXPECT_FALSE(Declarations(key).empty()) << key << ": " << row.at(2).substr(0, 80);
+    EXPECT_FALSE(FindDeclarations(key).empty()) << key << ": " << row.at(2).substr(0, 80);
     ++declared;
   }
   EXPECT_GT(declared, 900u);
@@ -95,7 +65,7 @@ TEST(SchemaCoverage, KnowsEveryTargetWhereItIsUsed) {
       std::string_view path = use.substr(0, use.rfind(':'));
       if (IsExcepted(path)) continue;
       bool known = false;
-      for (const Key* key : Declarations(path)) {
+      for (const auto& [key, part] : FindDeclarations(path)) {
         if (!key->section) continue;
         // Where there are no parts, `_target_` is declared as what is not read.
         known = known ||
