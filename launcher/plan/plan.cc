@@ -19,7 +19,7 @@ int RanksPerNode(const Cluster& cluster, const PlanOptions& options) {
 std::optional<int64_t> SequenceLength(const recipe::Recipe& recipe, std::string& reason) {
   for (const char* key :
        {"packed_sequence.packed_sequence_size", "packed_sequence.pack_size", "dataset.seq_length",
-        "dataset.seq_len", "distributed.pipeline.pp_seq_len"}) {
+        "dataset.seq_len", "distributed.pipeline.pp_seq_len", "dataloader.collate_fn.max_length"}) {
     const recipe::Value* value = recipe.Find(key);
     const auto* length = value ? std::get_if<int64_t>(&value->data) : nullptr;
     if (!length || *length <= 0) continue;
