@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "common/status_macros.h"
+#include "launcher/plan/find_model.h"
 #include "launcher/plan/machine.h"
 #include "launcher/recipe/load.h"
 #include "worker/rank_io/make_rank_spec.h"
@@ -15,25 +16,6 @@ namespace am::cli {
 namespace {
 
 using recipe::Severity;
-
-// The model's numbers where its config.json is at hand; their absence is no fault of the recipe.
-std::optional<model::ModelConfig> ModelIfKnown(const recipe::Recipe& recipe) {
-  for (const char* key :
-       {"model.pretrained_model_name_or_path", "model.config.pretrained_model_name_or_path",
-        "model.config.name_or_path", "model.config"}) {
-    const recipe::Value* value = recipe.Find(key);
-    const auto* name = value ? std::get_if<std::string>(&value->data) : nullptr;
-    if (!name) continue;
-    auto config = model::ReadModelConfig(*name);
-    if (!config.ok()) {
-      auto cached = model::FindHubDirectory(model::HubKind::kModel, *name,
-                                            model::HuggingFaceCache(EnvironmentVariable));
-      if (cached.ok()) config = model::ReadModelConfig(*cached);
-    }
-    if (config.ok()) return *config;
-  }
-  return std::nullopt;
-}
 
 }  // namespace
 
@@ -65,13 +47,18 @@ Checked Check(const std::string& path, const CheckOptions& options,
        .unset_variable = options.check_paths ? Severity::kError : Severity::kWarning});
   add(loaded.diagnostics);
   if (loaded.recipe) {
-    std::optional<model::ModelConfig> model = ModelIfKnown(*loaded.recipe);
+    std::optional<model::FoundConfig> found =
+        plan::FindModelOf(*loaded.recipe, EnvironmentVariable);
+    std::optional<model::ModelConfig>& model = checked.model;
+    if (found) model = std::move(found->config);
     if (!cluster) {
       add(plan::CheckWithoutCluster(*loaded.recipe, model));
     } else {
-      plan::PlanResult planned = plan::MakePlan(
-          *loaded.recipe, *cluster,
-          {.nodes = options.nodes, .ranks_per_node = options.ranks_per_node, .model = model});
+      plan::PlanResult planned = plan::MakePlan(*loaded.recipe, *cluster,
+                                                {.nodes = options.nodes,
+                                                 .ranks_per_node = options.ranks_per_node,
+                                                 .model = model,
+                                                 .flops_convention = options.flops_convention});
       add(planned.diagnostics);
       checked.plan = std::move(planned.plan);
     }
@@ -81,6 +68,7 @@ Checked Check(const std::string& path, const CheckOptions& options,
               .diagnostics);
     }
   }
+  checked.recipe = std::move(loaded.recipe);
   if (options.strict) recipe::TurnWarningsIntoErrors(checked.diagnostics);
   // What has no place of its own is about this recipe all the same.
   for (recipe::Diagnostic& diagnostic : checked.diagnostics) {

@@ -18,6 +18,7 @@ struct CheckOptions {
   std::optional<std::string> cluster;
   std::optional<int> nodes;
   std::optional<int> ranks_per_node;
+  std::optional<std::string> flops_convention;
   bool strict = false;
   bool check_paths = false;  // what the recipe names has to be there
 
@@ -29,7 +30,9 @@ struct CheckOptions {
 absl::StatusOr<CheckOptions> ReadCheckOptions(const Words& words);
 
 struct Checked {
-  std::optional<plan::Plan> plan;  // where a cluster was given and nothing is wrong
+  std::optional<recipe::Recipe> recipe;     // where it could be read
+  std::optional<model::ModelConfig> model;  // where it is known
+  std::optional<plan::Plan> plan;           // where a cluster was given and nothing is wrong
   recipe::Diagnostics diagnostics;
 };
 
