@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/check.h"
 #include "launcher/plan/arithmetic.h"
 #include "launcher/plan/host_list.h"
 
@@ -123,6 +124,7 @@ std::vector<int> ChooseDomains(const Site& site, int segment) {
   };
   for (int domain : order) take(domain, size(domain) / segment * segment);
   for (int domain : order) take(domain, size(domain) % segment);
+  AM_CHECK(static_cast<int>(chosen.size()) == site.nodes);
   return chosen;
 }
 
@@ -341,6 +343,7 @@ bool CheckMachines(const Cluster& cluster, int nodes, int ranks_per_node,
 }
 
 Placement Place(const ParallelDims& dims, const Cluster& cluster, int nodes, int ranks_per_node) {
+  AM_CHECK(int64_t{nodes} * ranks_per_node == dims.world());
   Placement placement;
   const Site site = SiteOf(dims, cluster, nodes, ranks_per_node);
   placement.segment_nodes = SegmentNodes(dims, site);
