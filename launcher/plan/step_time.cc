@@ -28,7 +28,7 @@ constexpr double kLossPasses = 6;
 constexpr double kFusedLossPasses = 3;
 // Recorded runs on real data against the model, docs/predictor.md: packed text on one hand; images,
 // or packed samples cut over context-parallel ranks, on the other.
-constexpr double kRealDataLow = 1.2;
+constexpr double kRealDataLow = 1.0;
 constexpr double kRealDataHigh = 2.5;
 constexpr double kUnevenDataHigh = 5;
 
