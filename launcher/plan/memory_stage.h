@@ -95,14 +95,18 @@ class StageCounter {
   void LayerActivationsInFlight();
   void AddLayers(const LayerActivations& kept, const model::Layer& layer, double layers,
                  double flight);
-  // What is there for a moment only: the loss at work, or a layer in backward with its gradients on
-  // their way. One is over before the other begins, so the larger counts.
+  // What is there for a moment only: the loss at work; a layer in backward with its gradients on
+  // their way; or those of the ends, last of all. One is over before the next begins, so the
+  // largest counts.
   void AtWork();
   // What is computed again of the layer that runs backward, and gradients of activations.
   Moment LayerAtWork() const;
-  // Whole gradients of the layer at work, and of the one behind it as they are reduced; of the
-  // ends.
+  // Whole gradients of the layer at work, twice where they are reduced; of the head, which waits
+  // for the embedding's.
   Moment Reduction() const;
+  double ReducedHead() const;
+  // Those of embedding and head, when no activation is left.
+  Moment EndsReduced() const;
   Moment LossAtWork() const;
   void Buffers();
   void Dispatch(double row);

@@ -97,7 +97,9 @@ void StageCounter::Gathered() {
 }
 
 double StageCounter::Reduced(const HeldNumbers& held) const {
-  return (p_.dense_shards > 1 ? held.dense.trained : 0) +
+  // Gradients of looked-up tables are rows; they are added where the tables lie.
+  double tables = w_.adapter ? 0 : held.tables;
+  return (p_.dense_shards > 1 ? held.dense.trained - tables : 0) +
          (p_.expert_shards > 1 ? held.experts.trained : 0);
 }
 
@@ -106,7 +108,8 @@ void StageCounter::Gradients() {
   double bytes = w_.bytes.gradient;
   bool sharded = p_.dense_shards > 1 || p_.expert_shards > 1;
   if (!sharded || (w_.keeps_full_gradients && p_.accumulates)) {
-    double numbers = held_.Trained();
+    double tables = w_.adapter ? 0 : held_.tables;
+    double numbers = held_.Trained() - tables + tables / p_.dense_shards;
     ledger_.Add(group, "gradients", numbers * bytes, [&] {
       return absl::StrFormat("%s · %g B%s", Numbers(numbers, "trained numbers"), bytes,
                              sharded ? ", whole until the last micro-batch" : "");

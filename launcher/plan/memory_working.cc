@@ -82,9 +82,11 @@ void StageCounter::AddLayers(const LayerActivations& kept, const model::Layer& l
 }
 
 void StageCounter::AtWork() {
-  Moment layer = LayerAtWork(), reduction = Reduction(), loss = LossAtWork();
-  if (loss.bytes >= layer.bytes + reduction.bytes) {
+  Moment layer = LayerAtWork(), reduction = Reduction(), loss = LossAtWork(), ends = EndsReduced();
+  if (loss.bytes >= std::max(layer.bytes + reduction.bytes, ends.bytes)) {
     ledger_.Add(&RankMemory::activations, "logits", loss.bytes, loss.formula);
+  } else if (ends.bytes > layer.bytes + reduction.bytes) {
+    ledger_.Add(&RankMemory::gradients, "gradients being reduced", ends.bytes, ends.formula);
   } else {
     ledger_.Add(&RankMemory::activations, "a layer at work", layer.bytes, layer.formula);
     ledger_.Add(&RankMemory::gradients, "gradients being reduced", reduction.bytes,
@@ -114,12 +116,31 @@ StageCounter::Moment StageCounter::LayerAtWork() const {
 }
 
 StageCounter::Moment StageCounter::Reduction() const {
-  double layer = Reduced(largest_), ends = Reduced(ends_);
-  double bytes = w_.bytes.parameter + w_.bytes.gradient;
-  return {(layer + ends) * bytes, [this, layer, ends] {
+  double layer = Reduced(largest_), head = ReducedHead();
+  double computed = w_.bytes.parameter, reduced = w_.bytes.gradient;
+  return {layer * (computed + reduced) + head * computed, [=] {
             return absl::StrFormat(
-                "(%s numbers of a layer + %s of the ends) · (%g B computed + %g B reduced)",
-                CountText(layer), CountText(ends), w_.bytes.parameter, w_.bytes.gradient);
+                "%s numbers of a layer · (%g B computed + %g B reduced) + %s of the head · %g B",
+                CountText(layer), computed, reduced, CountText(head), computed);
+          }};
+}
+
+double StageCounter::ReducedHead() const {
+  if (!content_.last) return 0;
+  bool tied = false;
+  for (const model::Weight& weight : w_.shape->head)
+    tied |= weight.role == model::Role::kHead && weight.copies == 0;
+  return Reduced(tied ? p_.embedding : p_.head);
+}
+
+StageCounter::Moment StageCounter::EndsReduced() const {
+  double ends = Reduced(ends_), bytes = w_.bytes.parameter + w_.bytes.gradient;
+  double gone = ledger_.sums().activations * kGib;
+  return {ends * bytes - gone, [=, this] {
+            return absl::StrFormat(
+                "%s numbers of the ends · (%g B computed + %g B reduced), less %.2f GiB of "
+                "activations that are gone by then",
+                CountText(ends), w_.bytes.parameter, w_.bytes.gradient, gone / kGib);
           }};
 }
 
@@ -128,11 +149,17 @@ StageCounter::Moment StageCounter::LossAtWork() const {
   double vocabulary = static_cast<double>(w_.shape->vocab_size) / w_.dims.tp;
   double bytes = ActivationBytes(w_);
   if (w_.kernels.fused_loss) {
-    double tokens = std::min(p_.tokens, kFusedLossTokens);
-    return {tokens * vocabulary * (bytes + 8), [=] {
+    // The gradient of the hidden states comes of the same pass.
+    double chunk = std::min(p_.tokens, kFusedLossTokens), head = ReducedHead();
+    double row = static_cast<double>(w_.shape->hidden_size) * bytes;
+    return {chunk * vocabulary * (bytes + 8) + 2 * p_.tokens * row + head * w_.bytes.parameter,
+            [=, this] {
               return absl::StrFormat(
-                  "a chunk of %g tokens · %s logits · (%g B + float32 values and gradient 8 B)",
-                  tokens, CountText(vocabulary), bytes);
+                  "a chunk of %g tokens · %s logits · (%g B + float32 values and gradient 8 B) + "
+                  "hidden states and their gradient 2 · %s tokens · %s B + %s of the head's "
+                  "gradient · %g B",
+                  chunk, CountText(vocabulary), bytes, CountText(p_.tokens), CountText(row),
+                  CountText(head), w_.bytes.parameter);
             }};
   }
   // Logits and float32 log-probabilities of each depth; while the gradient is computed, that of
