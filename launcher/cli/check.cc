@@ -2,11 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <iostream>
 
 #include "common/status_macros.h"
+#include "launcher/cli/check_paths.h"
 #include "launcher/plan/find_model.h"
 #include "launcher/plan/machine.h"
 #include "launcher/recipe/load.h"
@@ -16,6 +17,51 @@ namespace am::cli {
 namespace {
 
 using recipe::Severity;
+
+recipe::LoadOptions LoadOptionsOf(const std::string& path, const CheckOptions& options) {
+  return {.path = path,
+          .overrides = options.overrides,
+          .environment = EnvironmentVariable,
+          .unset_variable = options.check_paths ? Severity::kError : Severity::kWarning};
+}
+
+// The key that names the model.
+std::string ModelKey(const recipe::Recipe& recipe) {
+  for (const char* key :
+       {"model.pretrained_model_name_or_path", "model.config.pretrained_model_name_or_path",
+        "model.config.name_or_path"}) {
+    if (recipe.Has(key)) return key;
+  }
+  return "model.config";
+}
+
+// What `amctl run` would refuse though it is understood: said here, as a warning.
+bool WarnOfModel(const recipe::Recipe& recipe, const std::optional<model::ModelConfig>& model,
+                 recipe::Diagnostics& out) {
+  if (recipe.kind() != "finetune" || !model) return false;
+  std::string why = model::WhyNotTrainable(*model);
+  if (why.empty()) return false;
+  recipe.Report(out, Severity::kWarning, ModelKey(recipe), plan::ModelName(recipe) + ": " + why);
+  return true;
+}
+
+// Where the recipe could run, what the ranks would be told is made as `amctl run` does; of all
+// recipes, what the schema knows to be a path is looked for.
+void LookForPaths(const recipe::Recipe& recipe, const std::optional<plan::Plan>& plan,
+                  bool could_run, recipe::Diagnostics& out) {
+  recipe::Diagnostics found;
+  if (could_run && plan) {
+    found = MakeRankSpec(recipe, *plan, {.job = "check", .environment = EnvironmentVariable})
+                .diagnostics;
+  }
+  size_t deep = found.size();
+  for (recipe::Diagnostic& diagnostic : CheckPaths(recipe, EnvironmentVariable)) {
+    bool said = std::any_of(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(deep),
+                            [&](const auto& other) { return other.key == diagnostic.key; });
+    if (!said) found.push_back(std::move(diagnostic));
+  }
+  out.insert(out.end(), found.begin(), found.end());
+}
 
 }  // namespace
 
@@ -40,11 +86,7 @@ Checked Check(const std::string& path, const CheckOptions& options,
   auto add = [&](const recipe::Diagnostics& more) {
     checked.diagnostics.insert(checked.diagnostics.end(), more.begin(), more.end());
   };
-  recipe::LoadResult loaded = recipe::LoadRecipe(
-      {.path = path,
-       .overrides = options.overrides,
-       .environment = EnvironmentVariable,
-       .unset_variable = options.check_paths ? Severity::kError : Severity::kWarning});
+  recipe::LoadResult loaded = recipe::LoadRecipe(LoadOptionsOf(path, options));
   add(loaded.diagnostics);
   if (loaded.recipe) {
     std::optional<model::FoundConfig> found =
@@ -62,10 +104,12 @@ Checked Check(const std::string& path, const CheckOptions& options,
       add(planned.diagnostics);
       checked.plan = std::move(planned.plan);
     }
-    if (options.check_paths && checked.plan) {
-      add(MakeRankSpec(*loaded.recipe, *checked.plan,
-                       {.job = "check", .environment = EnvironmentVariable})
-              .diagnostics);
+    bool could_run = !WarnOfModel(*loaded.recipe, model, checked.diagnostics);
+    if (options.check_paths) {
+      recipe::LoadOptions as_run = LoadOptionsOf(path, options);
+      as_run.not_trainable = Severity::kError;
+      could_run = could_run && recipe::LoadRecipe(as_run).recipe.has_value();
+      LookForPaths(*loaded.recipe, checked.plan, could_run, checked.diagnostics);
     }
   }
   checked.recipe = std::move(loaded.recipe);

@@ -44,6 +44,18 @@ enum class Support {
 
 inline constexpr double kAny = std::numeric_limits<double>::infinity();
 
+// What a text names that lies outside the recipe; looked at where paths are to be checked.
+enum class Names {
+  kNothing,
+  kInput,       // a file or directory
+  kPattern,     // files, with `*` for any characters
+  kModel,       // a hub id or a model's directory
+  kData,        // a hub id, a directory or a file
+  kTemplate,    // a file, or the template itself
+  kOutput,      // a directory that is written to, made where it is not there
+  kOutputFile,  // a file that is written
+};
+
 struct Section;
 
 struct Key {
@@ -62,6 +74,7 @@ struct Key {
   std::string_view instead = "";  // kIgnored, kNotTrainable: what to do
   const Section* section = nullptr;
   bool overlay = false;  // a field of the model's config.json, laid over it
+  Names names = Names::kNothing;
 };
 
 struct Part {

@@ -12,7 +12,7 @@ constexpr Key kPublishKeys[] = {
     TextKey("to", "hub repository (hf://org/name), or a directory"),
     ChoiceKey("what", "final", "final best every", "which checkpoints"),
     BoolKey("private", "true", "a hub repository that is made is not public"),
-    TextKey("token_file", "file with the hub's token; null: HF_TOKEN"),
+    Naming(Names::kInput, TextKey("token_file", "file with the hub's token; null: HF_TOKEN")),
 };
 constexpr Section kPublishSection = {.keys = kPublishKeys};
 
@@ -20,7 +20,8 @@ constexpr Key kCheckpointKeys[] = {
     {.name = "enabled", .type = kBool, .fallback = "true", .means = "save and resume at all"},
     {.name = "checkpoint_dir",
      .fallback = "checkpoints/",
-     .means = "where checkpoints and the metrics files go"},
+     .means = "where checkpoints and the metrics files go",
+     .names = Names::kOutput},
     {.name = "model_save_format",
      .type = kChoice,
      .fallback = "safetensors",

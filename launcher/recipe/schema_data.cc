@@ -12,7 +12,8 @@ using enum Support;
 
 constexpr Key kTokenizerKeys[] = {
     TargetKey("the class; tokenizer.json says which tokenizer it is"),
-    TextKey("pretrained_model_name_or_path", "directory of the tokenizer; null: the model's"),
+    Naming(Names::kModel, TextKey("pretrained_model_name_or_path",
+                                  "directory of the tokenizer; null: the model's")),
     NoEffect(BoolKey("trust_remote_code", "false", "no Python of a model is ever run")),
     NotTrainable(ChoiceKey("padding_side", "right", "left right", "where batches are padded")),
     NotTrainable(ChoiceKey("truncation_side", "right", "left right", "the end that is cut off")),

@@ -39,13 +39,18 @@ constexpr Key kAnswerOnly = {.name = "answer_only_loss_mask",
                              .means = "only the answer's tokens carry a label"};
 constexpr Key kChatTemplate = {.name = "chat_template",
                                .nullable = true,
-                               .means = "Jinja text or a file, instead of the tokenizer's"};
+                               .means = "Jinja text or a file, instead of the tokenizer's",
+                               .names = Names::kTemplate};
 
 constexpr Key kSquadKeys[] = {
     {.name = "dataset_name",
      .fallback = "squad",
-     .means = "hub id, directory or file of SQuAD-form questions (json, jsonl)"},
-    {.name = "path_or_dataset", .nullable = true, .means = "as dataset_name"},
+     .means = "hub id, directory or file of SQuAD-form questions (json, jsonl)",
+     .names = Names::kData},
+    {.name = "path_or_dataset",
+     .nullable = true,
+     .means = "as dataset_name",
+     .names = Names::kData},
     kSeqLength,
     kLimit,
     kPadding,
@@ -89,7 +94,7 @@ constexpr Key kMockKeys[] = {
     {.name = "seed", .type = kInt, .nullable = true, .means = "of the ids"},
 };
 constexpr Key kHellaSwagKeys[] = {
-    {.name = "path_or_dataset", .means = "hub id or directory"},
+    {.name = "path_or_dataset", .means = "hub id or directory", .names = Names::kData},
     {.name = "num_samples_limit",
      .type = kInt,
      .nullable = true,
@@ -109,7 +114,10 @@ constexpr Key kColumnMappingKeys[] = {
 };
 constexpr Section kColumnMappingSection = {.keys = kColumnMappingKeys};
 constexpr Key kColumnMappedKeys[] = {
-    {.name = "path_or_dataset_id", .type = kTexts, .means = "hub id, directory or files"},
+    {.name = "path_or_dataset_id",
+     .type = kTexts,
+     .means = "hub id, directory or files",
+     .names = Names::kData},
     {.name = "column_mapping",
      .type = kSection,
      .means = "which column is what",
@@ -130,8 +138,14 @@ constexpr Key kColumnMappedKeys[] = {
                      "begin anew at the end of a stream; training ends by steps")),
 };
 constexpr Key kChatKeys[] = {
-    {.name = "path_or_dataset_id", .type = kTexts, .means = "hub id, directory or files"},
-    {.name = "dataset_name", .nullable = true, .means = "as path_or_dataset_id"},
+    {.name = "path_or_dataset_id",
+     .type = kTexts,
+     .means = "hub id, directory or files",
+     .names = Names::kData},
+    {.name = "dataset_name",
+     .nullable = true,
+     .means = "as path_or_dataset_id",
+     .names = Names::kData},
     {.name = "name", .nullable = true, .means = "configuration of a hub data set"},
     {.name = "shuffle_seed", .type = kInt, .nullable = true, .means = "shuffle before slicing"},
     {.name = "mask_reasoning_content",
@@ -156,13 +170,14 @@ constexpr Key kChatKeys[] = {
 
 // ---- data sets of one program of theirs each
 
-constexpr Key kDatasetName = TextKey("dataset_name", "hub id, directory or file");
+constexpr Key kDatasetName =
+    Naming(Names::kData, TextKey("dataset_name", "hub id, directory or file"));
 constexpr Key kSeed = SizeKey("seed", "42", "", "of what is drawn");
 constexpr Key kRevision = TextKey("revision", "branch, tag or commit of a hub data set");
 
 constexpr Key kAgentChatKeys[] = {
     kDatasetName,
-    TextKey("path", "as dataset_name"),
+    Naming(Names::kData, TextKey("path", "as dataset_name")),
     kRevision,
     kSeqLength,
     kLimit,
@@ -181,10 +196,11 @@ constexpr Key kToolCallKeys[] = {
     kDatasetName, kSeqLength, kLimit, kPadding, kTruncation, kChatTemplate,
 };
 constexpr Key kMegatronKeys[] = {
-    TextsKey("paths", "prefixes of .bin and .idx files, or weights and prefixes by turns"),
+    Naming(Names::kPattern,
+           TextsKey("paths", "prefixes of .bin and .idx files, or weights and prefixes by turns")),
     CountKey("seq_length", "2048", "tokens", "length of every sample"),
     kSeed,
-    TextKey("index_mapping_dir", "where the shuffled index is kept"),
+    Naming(Names::kOutput, TextKey("index_mapping_dir", "where the shuffled index is kept")),
     TextsKey("splits_to_build", "which of train, validation and test are made"),
     CountKey("num_train_samples", "", "samples", "null: max_steps times the global batch"),
     CountKey("num_val_samples", "", "samples", "of validation"),
@@ -193,7 +209,7 @@ constexpr Key kMegatronKeys[] = {
     TextKey("object_storage_cache_path", "where remote files are kept"),
 };
 constexpr Key kNanogptKeys[] = {
-    TextKey("file_pattern", "the .bin files of token ids"),
+    Naming(Names::kPattern, TextKey("file_pattern", "the .bin files of token ids")),
     CountKey("seq_len", "1024", "tokens", "length of every sample"),
     BoolKey("shuffle_files", "false", "read the files in a random order"),
     BoolKey("align_to_bos", "false", "samples begin at the beginning of a document"),
@@ -229,7 +245,7 @@ constexpr Key kSentencePairKeys[] = {
 // ---- retrieval
 
 constexpr Key kSourceKeys[] = {
-    TextKey("path", "hub id (hf://…) or file"),
+    Naming(Names::kData, TextKey("path", "hub id (hf://…) or file")),
     CountKey("num_samples", "", "samples", "only so many of it"),
 };
 constexpr Section kSourceSection = {.keys = kSourceKeys, .alone = "path"};

@@ -102,7 +102,7 @@ constexpr Key kPipelineKeys[] = {
 constexpr Section kPipelineSection = {.keys = kPipelineKeys};
 constexpr Key kInferenceKeys[] = {
     TextsKey("prompts", "what is made"),
-    TextsKey("input_images", "files of the pictures that are changed"),
+    Naming(Names::kInput, TextsKey("input_images", "files of the pictures that are changed")),
     CountKey("height", "", "pixels", "of what is made"),
     CountKey("width", "", "pixels", "of what is made"),
     CountKey("num_inference_steps", "50", "steps", "from noise to a picture"),
@@ -113,7 +113,8 @@ constexpr Key kInferenceKeys[] = {
     SectionKey("pipeline_kwargs", kPipelineSection, "of the model's own pipeline"),
 };
 constexpr Key kOutputKeys[] = {
-    TextKey("output_dir", "directory of what is made", "./inference_outputs"),
+    Naming(Names::kOutput,
+           TextKey("output_dir", "directory of what is made", "./inference_outputs")),
     NumberKey("fps", "", "frames a second of a video"),
     CountKey("audio_sample_rate", "", "Hz", "of the sound; null: the model's"),
 };

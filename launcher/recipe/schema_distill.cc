@@ -46,9 +46,9 @@ constexpr Key kMiningKeys[] = {
     TextKey("passage_prefix", "text before each passage"),
     BoolKey("load_embeddings_from_cache", "false", "use vectors of a former run"),
     BoolKey("use_negatives_from_file", "false", "begin with those that the file names"),
-    TextKey("train_qa_file_path", "file of questions and their passages"),
-    TextKey("train_file_output_path", "file of the result"),
-    TextKey("cache_embeddings_dir", "where vectors are kept"),
+    Naming(Names::kInput, TextKey("train_qa_file_path", "file of questions and their passages")),
+    Naming(Names::kOutputFile, TextKey("train_file_output_path", "file of the result")),
+    Naming(Names::kOutput, TextKey("cache_embeddings_dir", "where vectors are kept")),
 };
 
 }  // namespace

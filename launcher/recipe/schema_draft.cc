@@ -16,7 +16,8 @@ constexpr Section kServerSection = {.keys = kServerKeys};
 
 constexpr Key kRecipeArgsKeys[] = {
     // The model that is drafted for.
-    TextKey("target_model_name_or_path", "hub id or directory of the model that is drafted for"),
+    Naming(Names::kModel, TextKey("target_model_name_or_path",
+                                  "hub id or directory of the model that is drafted for")),
     ChoiceKey("target_model_backend", "", "hf remote sglang vllm",
               "what runs it: here, servers at remote_urls, or another program"),
     TextsKey("remote_urls", "servers of target_model_backend remote"),
@@ -34,8 +35,8 @@ constexpr Key kRecipeArgsKeys[] = {
     BoolKey("shard_dense_target", "false", "shard it, though it has no experts"),
     NoEffect(BoolKey("trust_remote_code", "false", "no Python of a model is ever run")),
     // The draft model.
-    TextKey("draft_init_from", "directory of a draft model to begin with"),
-    TextKey("draft_weights_path", "directory of weights to begin with"),
+    Naming(Names::kInput, TextKey("draft_init_from", "directory of a draft model to begin with")),
+    Naming(Names::kInput, TextKey("draft_weights_path", "directory of weights to begin with")),
     CountKey("draft_num_hidden_layers", "1", "layers", "of the draft model"),
     CountKey("num_draft_layers", "", "layers", "of the draft model"),
     CountKey("draft_num_attention_heads", "", "heads", "query heads; null: the target's"),
@@ -45,7 +46,8 @@ constexpr Key kRecipeArgsKeys[] = {
     CountKey("draft_vocab_size", "", "ids", "the most frequent ids alone; null: all"),
     TextKey("draft_attn_implementation", "its attention kernel"),
     TextKey("attention_backend", "its attention kernel: flex_attention, …"),
-    TextKey("selected_token_ids_path", "file that maps its ids to the target's"),
+    Naming(Names::kInput,
+           TextKey("selected_token_ids_path", "file that maps its ids to the target's")),
     BoolKey("freeze_embeddings", "true", "embeddings are not trained"),
     BoolKey("fc_norm", "false", "a norm before the layer that joins the target's outputs"),
     BoolKey("norm_output", "false", "a norm after the last layer"),
@@ -88,11 +90,13 @@ constexpr Key kRecipeArgsKeys[] = {
     NumberKey("kd_temperature", "1.0", "logits are divided by it before they are compared"),
     SizeKey("kd_chunk_size", "0", "positions", "whose logits exist at a time; 0: all"),
     // Data.
-    TextKey("train_data_path", "hub id, directory or file that is trained on"),
-    TextKey("val_data_path", "the same for validation; null: none"),
+    Naming(Names::kData,
+           TextKey("train_data_path", "hub id, directory or file that is trained on")),
+    Naming(Names::kData, TextKey("val_data_path", "the same for validation; null: none")),
     TextKey("train_split", "split that is trained on, or part of one: train[:50]"),
     TextKey("val_split", "split for validation"),
-    TextKey("chat_template", "Jinja text or a file, instead of the tokenizer's"),
+    Naming(Names::kTemplate,
+           TextKey("chat_template", "Jinja text or a file, instead of the tokenizer's")),
     CountKey("seq_length", "", "tokens", "the longest sample"),
     SizeKey("packed_sequence_size", "0", "tokens", "length of a pack of several samples; 0: none"),
     SizeKey("shuffle_seed", "42", "", "of shuffling"),
@@ -101,7 +105,7 @@ constexpr Key kRecipeArgsKeys[] = {
     CountKey("image_max_pixels", "", "pixels", "larger pictures are reduced"),
     CountKey("sequence_partitions", "", "pieces", "that a sequence is cut into"),
     BoolKey("cp_zigzag", "true", "context parallel: each rank takes an early and a late piece"),
-    TextKey("cache_output_dir", "where the target's outputs are kept"),
+    Naming(Names::kOutput, TextKey("cache_output_dir", "where the target's outputs are kept")),
     DtypeKey("cache_dtype", "bfloat16", "dtype they are kept in"),
     CountKey("cache_shard_size", "", "samples", "in a file of theirs"),
     // The loop.
@@ -114,13 +118,14 @@ constexpr Key kRecipeArgsKeys[] = {
     CountKey("ckpt_every_steps", "", "steps", "a checkpoint every so many; null: once an epoch"),
     CountKey("val_every_steps", "", "steps", "validation every so many"),
     BoolKey("save_checkpoint_every_epoch", "true", "a checkpoint at the end of each epoch"),
-    TextKey("output_dir", "where checkpoints and logs go"),
+    Naming(Names::kOutput, TextKey("output_dir", "where checkpoints and logs go")),
 };
 
 // ---- dflash: a draft model trained as a diffusion language model
 
 constexpr Key kDflashKeys[] = {
-    TextKey("target_model_id", "hub id or directory of the model that is drafted for"),
+    Naming(Names::kModel,
+           TextKey("target_model_id", "hub id or directory of the model that is drafted for")),
     DtypeKey("target_torch_dtype", "bfloat16", "dtype of its weights"),
     TextKey("attention_backend", "attention kernel: flex_attention, …"),
     SizeKey("block_size", "0", "tokens", "drafted at once; 0: the draft model's own"),
@@ -152,7 +157,7 @@ constexpr Key kDllmKeys[] = {
 
 constexpr Key kPromptSetKeys[] = {
     TextKey("name", "what the set is called"),
-    TextKey("input_data", "hub id, directory or file"),
+    Naming(Names::kData, TextKey("input_data", "hub id, directory or file")),
     TextKey("dataset_name", "configuration of a hub data set"),
     TextKey("split", "split that is read", "train"),
     TextKey("prompt_column", "the column of the prompt", "prompt"),

@@ -100,6 +100,10 @@ constexpr Key WithSupport(Support support, Key key, std::string_view instead = "
   key.instead = instead;
   return key;
 }
+constexpr Key Naming(Names names, Key key) {
+  key.names = names;
+  return key;
+}
 constexpr Key WithUnit(std::string_view unit, Key key) {
   key.unit = unit;
   return key;

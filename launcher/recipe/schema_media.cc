@@ -7,9 +7,10 @@ namespace {
 
 using enum Support;
 
-constexpr Key kPathOrDataset = TextKey("path_or_dataset", "hub id, directory or file");
-constexpr Key kChatTemplate =
-    TextKey("chat_template", "Jinja text or a file, instead of the tokenizer's");
+constexpr Key kPathOrDataset =
+    Naming(Names::kData, TextKey("path_or_dataset", "hub id, directory or file"));
+constexpr Key kChatTemplate = Naming(
+    Names::kTemplate, TextKey("chat_template", "Jinja text or a file, instead of the tokenizer's"));
 constexpr Key kLimit = CountKey("limit_dataset_samples", "", "samples", "only the first so many");
 constexpr Key kSeed = SizeKey("seed", "42", "", "of what is drawn");
 
@@ -60,9 +61,9 @@ constexpr Key kSpeechKeys[] = {
 // ---- pictures understood and made (BAGEL)
 
 constexpr Key kSourceKeys[] = {
-    TextKey("data_dir", "directory of the files"),
-    TextKey("jsonl_path", "file of the samples"),
-    TextKey("parquet_info_path", "file that describes the Parquet files"),
+    Naming(Names::kInput, TextKey("data_dir", "directory of the files")),
+    Naming(Names::kInput, TextKey("jsonl_path", "file of the samples")),
+    Naming(Names::kInput, TextKey("parquet_info_path", "file that describes the Parquet files")),
     CountKey("num_files", "", "files", "how many are read"),
     CountKey("num_total_samples", "", "samples", "how many there are"),
 };
@@ -144,7 +145,8 @@ constexpr Section kVideoProcessorSection = {
 
 constexpr Key kProcessorKeys[] = {
     TargetKey("the class that prepares pictures, sound and text"),
-    TextKey("pretrained_model_name_or_path", "hub id or directory it is read from"),
+    Naming(Names::kModel,
+           TextKey("pretrained_model_name_or_path", "hub id or directory it is read from")),
     NoEffect(BoolKey("trust_remote_code", "false", "no Python of a model is ever run")),
     CountKey("min_pixels", "", "pixels", "smaller pictures are enlarged"),
     CountKey("max_pixels", "", "pixels", "larger pictures are reduced"),

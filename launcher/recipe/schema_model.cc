@@ -85,9 +85,9 @@ constexpr Section kBackendSection = {
 
 constexpr Key kConfigKeys[] = {
     NoEffect(TargetKey("the config class; config.json says which it is")),
-    TextKey("pretrained_model_name_or_path",
-            "hub id or directory of the config.json to begin with"),
-    TextKey("name_or_path", "as pretrained_model_name_or_path"),
+    Naming(Names::kModel, TextKey("pretrained_model_name_or_path",
+                                  "hub id or directory of the config.json to begin with")),
+    Naming(Names::kModel, TextKey("name_or_path", "as pretrained_model_name_or_path")),
     NoEffect(BoolKey("trust_remote_code", "false", "no Python of a model is ever run")),
 };
 constexpr Part kConfigs[] = {
@@ -134,7 +134,8 @@ constexpr Key kModelKeys[] = {
     {.name = "_target_", .means = "the loader, by its Python name: from_pretrained or from_config"},
     {.name = "pretrained_model_name_or_path",
      .nullable = true,
-     .means = "hub id or directory of the model; the directory must hold config.json and weights"},
+     .means = "hub id or directory of the model; the directory must hold config.json and weights",
+     .names = Names::kModel},
     {.name = "config",
      .type = kPart,
      .nullable = true,
@@ -151,7 +152,10 @@ constexpr Key kModelKeys[] = {
      .means = "attention kernel; results are the same"},
     NoEffect(BoolKey("trust_remote_code", "false", "no Python of a model is ever run")),
     {.name = "cache_dir", .nullable = true, .means = "of the Hugging Face cache"},
-    {.name = "chat_template", .nullable = true, .means = "instead of the tokenizer's"},
+    {.name = "chat_template",
+     .nullable = true,
+     .means = "instead of the tokenizer's",
+     .names = Names::kTemplate},
     SectionKey("backend", kBackendSection, "kernels; the machine chooses them"),
     SectionKey("text_config", kTextConfigSection,
                "values laid over the text part of a multimodal config.json"),
@@ -185,16 +189,16 @@ constexpr Key kModelKeys[] = {
 
 constexpr Key kMultimodalKeys[] = {
     // A draft model beside the model (Gemma 4).
-    TextKey("drafter_path", "hub id or directory of the draft model"),
+    Naming(Names::kModel, TextKey("drafter_path", "hub id or directory of the draft model")),
     NumberKey("drafter_loss_weight", "", "weight of the draft model's loss"),
     CountKey("drafter_num_steps", "", "tokens", "that the draft model predicts"),
     BoolKey("base_activation_checkpointing", "false", "recompute activations of the model"),
     // Pictures understood and made (BAGEL).
     TextKey("stage", "of the training: 2 trains both modes"),
     TextKey("init_mode", "checkpoint, or hf_backbones: parts from their own checkpoints"),
-    TextKey("llm_path", "hf_backbones: the language model"),
-    TextKey("vit_path", "hf_backbones: the vision tower"),
-    TextKey("vae_path", "file of the picture encoder"),
+    Naming(Names::kModel, TextKey("llm_path", "hf_backbones: the language model")),
+    Naming(Names::kModel, TextKey("vit_path", "hf_backbones: the vision tower")),
+    Naming(Names::kInput, TextKey("vae_path", "file of the picture encoder")),
     TextKey("layer_module", "class of a decoder layer"),
     BoolKey("llm_qk_norm", "true", "normalise queries and keys"),
     BoolKey("copy_init_moe", "true", "the second mode's layers begin as copies of the first's"),
@@ -244,10 +248,10 @@ constexpr Key kDiffusionKeys[] = {
     ChoiceKey("transformer_engine_fp8_amax_compute_algo", "max", "max most_recent",
               "delayed: which of them counts"),
     // Making pictures with what was trained.
-    TextKey("checkpoint", "directory of trained weights"),
-    TextKey("checkpoint_high_noise", "of the stage high_noise"),
-    TextKey("checkpoint_low_noise", "of the stage low_noise"),
-    TextKey("lora_weights", "file or directory of an adapter"),
+    Naming(Names::kInput, TextKey("checkpoint", "directory of trained weights")),
+    Naming(Names::kInput, TextKey("checkpoint_high_noise", "of the stage high_noise")),
+    Naming(Names::kInput, TextKey("checkpoint_low_noise", "of the stage low_noise")),
+    Naming(Names::kInput, TextKey("lora_weights", "file or directory of an adapter")),
     TextKey("lora_adapter_name", "what it is called", "default"),
     NumberKey("lora_scale", "1.0", "the adapter's part is multiplied by it"),
 };
@@ -332,7 +336,10 @@ constexpr Key kPeftKeys[] = {
      .type = kDtype,
      .nullable = true,
      .means = "of the adapters; null: the base's"},
-    {.name = "adapter_path", .nullable = true, .means = "a PEFT adapter directory to begin from"},
+    {.name = "adapter_path",
+     .nullable = true,
+     .means = "a PEFT adapter directory to begin from",
+     .names = Names::kInput},
     {.name = "use_dora",
      .type = kBool,
      .fallback = "false",

@@ -212,7 +212,7 @@ constexpr Key kBenchmarkKeys[] = {
     NoEffect(IntKey("nsys_start", "-1", "step at which the profiler begins; -1: never")),
     NoEffect(IntKey("nsys_end", "-1", "step at which the profiler ends; -1: never")),
     NoEffect(IntsKey("nsys_ranks", "", "ranks that are profiled")),
-    TextKey("json_output_path", "file of the result"),
+    Naming(Names::kOutputFile, TextKey("json_output_path", "file of the result")),
 };
 constexpr Key kCompileOptionKeys[] = {TextKey("*", "the compiler's option of that name")};
 constexpr Section kCompileOptionSection = {.keys = kCompileOptionKeys};

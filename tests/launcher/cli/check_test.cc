@@ -74,6 +74,32 @@ TEST_F(CheckCommands, JsonIsAllThatStandardOutputHolds) {
   EXPECT_EQ(nlohmann::json::parse(out_.str())["diagnostics"].size(), 2u);
 }
 
+TEST_F(CheckCommands, WhatIsUnderstoodAndNotTrainableIsAWarningAtItsKey) {
+  struct {
+    std::vector<std::string> words;
+    const char* key;
+  } const kCases[] = {
+      {{"--model.pretrained_model_name_or_path=Qwen/Qwen3-8B"},
+       "model.pretrained_model_name_or_path: Qwen/Qwen3-8B: architecture Qwen3ForCausalLM"},
+      {{"--distributed.tp_size=2"}, "distributed.tp_size: 2"},
+      {{"--fp8.enabled=true"}, "fp8:"},
+      {{"--peft.use_dora=true", "--peft.target_modules=*_proj"}, "peft.use_dora: true"},
+      {{"--packed_sequence.packed_sequence_size=1024"},
+       "packed_sequence.packed_sequence_size: 1024"},
+      {{"--dataset._target_=ChatDataset"}, "dataset._target_: ChatDataset"},
+      {{"--optimizer._target_=dion.Muon"}, "optimizer._target_: dion.Muon"},
+      {{"--neftune=5"}, "neftune:"},
+      {{"--recipe=FinetuneRecipeForVLM"}, "recipe: FinetuneRecipeForVLM"},
+      {{"--model.backend.te_fp8.recipe=block"}, "model.backend.te_fp8:"},
+      {{"--checkpoint.publish.to=hf://org/m"}, "checkpoint.publish:"},
+  };
+  for (const auto& c : kCases) {
+    EXPECT_EQ(Run(kValidateCommand, c.words), kExitDone) << err_.str();
+    EXPECT_THAT(err_.str(), HasSubstr(std::string("warning: ") + c.key));
+    EXPECT_THAT(err_.str(), HasSubstr("not trainable yet"));
+  }
+}
+
 TEST_F(CheckCommands, PrintShowsWhereEachValueComesFrom) {
   EXPECT_EQ(Run(kPrintCommand, {"--optimizer.lr=1e-4"}), kExitDone);
   EXPECT_THAT(out_.str(), HasSubstr("  # --optimizer.lr=1e-4\n"));
