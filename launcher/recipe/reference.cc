@@ -142,10 +142,20 @@ class Printer {
     PrintParts(section, around);
     PrintWithin(section.keys, path, around);
     for (const Part& part : section.parts) PrintWithin(part.keys, path, around);
-    if (section.also) {
-      out_ += "\nBeside these:\n";
-      PrintSection(*section.also, path, around);
+    if (section.also) PrintAlso(*section.also, path, around);
+  }
+
+  // A table that several sections have: fields of config.json, or further parts.
+  void PrintAlso(const Section& section, const std::string& path, Support around) {
+    bool fields = !section.keys.empty() && section.keys.front().overlay;
+    auto before = printed_.find(&section);
+    if (before != printed_.end()) {
+      absl::StrAppend(&out_, "\n", fields ? "Fields of config.json" : "Further parts",
+                      " as under `", before->second, "`.\n");
+      return;
     }
+    if (fields) out_ += "\nFields of config.json, which may be laid over the file's own:\n";
+    PrintSection(section, path, around);
   }
 
   void PrintWithin(std::span<const Key> keys, const std::string& path, Support around) {
