@@ -346,8 +346,10 @@ Placement Place(const ParallelDims& dims, const Cluster& cluster, int nodes, int
   AM_CHECK(int64_t{nodes} * ranks_per_node == dims.world());
   Placement placement;
   const Site site = SiteOf(dims, cluster, nodes, ranks_per_node);
-  placement.segment_nodes = SegmentNodes(dims, site);
-  std::vector<int> domains = ChooseDomains(site, placement.segment_nodes);
+  const int segment = SegmentNodes(dims, site);
+  std::vector<int> domains = ChooseDomains(site, segment);
+  // A job whose segments do not all fit would wait for ever for what it asks.
+  if (site.RoomFor(segment) >= nodes) placement.segment_nodes = segment;
   placement.hosts = HostsOf(cluster, domains);
   placement.ranks = PlaceRanks(dims, site, domains);
   DeviceMesh mesh(dims);

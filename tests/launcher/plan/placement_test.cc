@@ -302,6 +302,9 @@ node_labels:
       "--nodes 32\n"
       "warning: : the NVLink domain of node036 is not known: it counts as one of its own; "
       "name it under nvlink_domains of the cluster file, or label it nvidia.com/gpu.clique\n");
+  // Nine segments of four would wait for ever: they are not asked for.
+  EXPECT_EQ(placement.segment_nodes, 1);
+  EXPECT_EQ(placement.segment_reason, "");
   // A job that fits one rack takes the smaller one that holds it.
   placement = Place({.dp_shard = 68}, *cluster, 17, 4);
   EXPECT_EQ(placement.hosts.front(), "node019");
