@@ -129,12 +129,12 @@ void ListParts(const Section& section, std::string& out) {
   }
 }
 
-json ToJson(const Key& key) {
+json ToJson(const Key& key, Support support) {
   json out = {{"name", Text(key.name)},
               {"type", Text(TypeName(key.type))},
               {"nullable", key.nullable},
               {"means", Text(key.means)},
-              {"support", Text(SupportName(key.support))}};
+              {"support", Text(SupportName(support))}};
   Value fallback = FallbackOf(key);
   out["default"] = recipe::ToJson(fallback);
   if (!key.unit.empty()) out["unit"] = Text(key.unit);
@@ -154,7 +154,7 @@ json ToJson(const Key& key) {
 json ToJson(const Section& section) {
   json out = {{"open", section.open}, {"keys", json::array()}, {"parts", json::array()}};
   for (const Declaration& declaration : DeclarationsOf(section)) {
-    json key = ToJson(*declaration.key);
+    json key = ToJson(*declaration.key, declaration.key->support);
     if (declaration.part) key["part"] = Text(declaration.part->name);
     out["keys"].push_back(std::move(key));
   }
@@ -184,13 +184,13 @@ void EachName(const Section& section, const std::string& path, size_t depth,
   }
 }
 
-std::string Describe(const Key& key) {
+std::string Describe(const Key& key, Support support) {
   std::string out = absl::StrCat("  ", Text(key.means), "\n\n  type      ", TypeText(key),
                                  key.nullable ? ", or null" : "", "\n");
   if (!key.section) {
     absl::StrAppend(&out, "  default   ", key.fallback.empty() ? "none" : Text(key.fallback), "\n");
   }
-  absl::StrAppend(&out, "  support   ", SupportText(key.support, key.neutral, key.instead), "\n");
+  absl::StrAppend(&out, "  support   ", SupportText(support, key.neutral, key.instead), "\n");
   if (key.section) {
     ListParts(*key.section, out);
     ListKeys(*key.section, out);
@@ -211,13 +211,12 @@ std::optional<std::string> ExplainText(std::string_view dotted) {
   if (found.empty()) return std::nullopt;
   // Parts that say the same share a paragraph.
   std::vector<std::pair<std::string, std::string>> paragraphs;  // text, targets
-  for (const auto& [key, part] : found) {
-    std::string text = Describe(*key);
+  for (const auto& [key, part, support] : found) {
+    std::string text = Describe(*key, support);
     auto same = std::ranges::find(paragraphs, text, &std::pair<std::string, std::string>::first);
     if (same == paragraphs.end()) same = paragraphs.insert(same, {text, ""});
     if (part) {
-      absl::StrAppend(&same->second, "\n  with _target_ ", Text(Split(part->targets, ' ').front()),
-                      part->support == Support::kNotTrainable ? " (not trainable yet)" : "");
+      absl::StrAppend(&same->second, "\n  with _target_ ", Text(Split(part->targets, ' ').front()));
     }
   }
   for (const auto& [text, targets] : paragraphs) {
@@ -235,8 +234,8 @@ std::optional<json> ExplainJson(std::string_view dotted) {
   std::vector<Declaration> found = FindDeclarations(dotted);
   if (found.empty()) return std::nullopt;
   json all = json::array();
-  for (const auto& [key, part] : found) {
-    json one = ToJson(*key);
+  for (const auto& [key, part, support] : found) {
+    json one = ToJson(*key, support);
     one["part"] = part ? json(Text(part->name)) : json();
     if (key->section) one.update(ToJson(*key->section));
     all.push_back(std::move(one));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <utility>
 
 namespace am::recipe {
 namespace {
@@ -129,28 +130,32 @@ std::vector<Declaration> DeclarationsOf(const Section& section) {
 }
 
 std::vector<Declaration> FindDeclarations(std::string_view dotted) {
-  std::vector<const Section*> sections = {&kRecipeSchema};
+  std::vector<std::pair<const Section*, Support>> sections = {{&kRecipeSchema, Support::kHonoured}};
   std::vector<Declaration> found;
   for (std::string_view name : Split(dotted, '.')) {
     bool in_list = !found.empty() && found.front().key->type == Type::kSections;
     if (in_list && IsIndex(name)) continue;  // an element: still the same key
     if (name.ends_with("[]")) name.remove_suffix(2);
     found.clear();
-    for (const Section* section : sections) {
+    for (const auto& [section, around] : sections) {
       std::vector<Declaration> own, any;
-      for (const Declaration& declaration : DeclarationsOf(*section)) {
-        if (declaration.key->name == name) own.push_back(declaration);
-        if (Matches(declaration.key->name, name)) any.push_back(declaration);
+      for (Declaration declaration : DeclarationsOf(*section)) {
+        const auto& [key, part, support] = declaration;
+        bool part_says = part && part->support != Support::kHonoured;
+        declaration.support = key->support != Support::kHonoured ? key->support
+                              : part_says                        ? part->support
+                                                                 : around;
+        if (key->name == name) own.push_back(declaration);
+        if (Matches(key->name, name)) any.push_back(declaration);
       }
       // `validation_dataloader` is no ending of `validation_*`.
-      for (const Declaration& declaration : own.empty() ? any : own) found.push_back(declaration);
+      std::ranges::copy(own.empty() ? any : own, std::back_inserter(found));
     }
     sections.clear();
     for (const Declaration& declaration : found) {
-      const Section* section = declaration.key->section;
-      if (section && std::ranges::find(sections, section) == sections.end()) {
-        sections.push_back(section);
-      }
+      if (!declaration.key->section) continue;
+      std::pair<const Section*, Support> next = {declaration.key->section, declaration.support};
+      if (std::ranges::find(sections, next) == sections.end()) sections.push_back(next);
     }
   }
   return found;

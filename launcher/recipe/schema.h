@@ -115,6 +115,8 @@ const Key* FindKey(const Value& root, std::string_view dotted);
 struct Declaration {
   const Key* key = nullptr;
   const Part* part = nullptr;  // null: the section's own
+  // What becomes of it where it says nothing itself: what becomes of the part or section around it.
+  Support support = Support::kHonoured;
 };
 std::vector<Declaration> FindDeclarations(std::string_view dotted);
 std::vector<Declaration> DeclarationsOf(const Section& section);  // of all its keys

@@ -30,6 +30,12 @@ TEST(Explain, PartsThatSayTheSameShareAParagraph) {
   EXPECT_THAT(text, HasSubstr("default   0.01"));
 }
 
+TEST(Explain, WhatIsNotDoneWithASectionIsNotDoneWithItsKeys) {
+  EXPECT_THAT(*ExplainText("flow_matching.adapter_kwargs.fps"), HasSubstr("refused by amctl run"));
+  EXPECT_THAT(*ExplainText("optimizer.scalar_lr"), HasSubstr("refused by amctl run"));
+  EXPECT_THAT(*ExplainText("wandb.project"), HasSubstr("accepted with a warning, not done"));
+}
+
 TEST(Explain, ListsTheKeysOfASection) {
   std::string text = *ExplainText("checkpoint");
   EXPECT_THAT(text, HasSubstr("\n  checkpoint_dir "));

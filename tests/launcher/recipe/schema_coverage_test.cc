@@ -65,7 +65,7 @@ TEST(SchemaCoverage, KnowsEveryTargetWhereItIsUsed) {
       std::string_view path = use.substr(0, use.rfind(':'));
       if (IsExcepted(path)) continue;
       bool known = false;
-      for (const auto& [key, part] : FindDeclarations(path)) {
+      for (const auto& [key, part, support] : FindDeclarations(path)) {
         if (!key->section) continue;
         // Where there are no parts, `_target_` is declared as what is not read.
         known = known ||
