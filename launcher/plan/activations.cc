@@ -35,7 +35,7 @@ class Counter {
                       : workload.precision == Precision::kMxfp8 ? 1 + 1 / 32.0
                                                                 : bytes_),
         input_bytes_(workload.kernels.quantized_dense ? expert_bytes_ : bytes_),
-        fused_(workload.kernels.fused_elementwise) {}
+        fused_(workload.kernels.fused_elementwise || OnCpu(workload)) {}
 
   LayerActivations Count() {
     double streams = static_cast<double>(std::max<int64_t>(1, workload_.shape->residual_streams));

@@ -46,6 +46,10 @@ struct LayerActivations {
 
 LayerActivations ActivationsOf(const Workload& workload, const model::Layer& layer);
 
+// Ranks on the CPU run am-rank's own kernels, whatever the recipe names: all elementwise work is
+// fused, the loss's gradient takes the place of the logits.
+inline bool OnCpu(const Workload& workload) { return workload.node.gpus == 0; }
+
 // Bytes of an activation: 4 in float32, else 2.
 double ActivationBytes(const Workload& workload);
 

@@ -105,7 +105,9 @@ double StageCounter::Reduced(const HeldNumbers& held) const {
 
 void StageCounter::Gradients() {
   auto group = &RankMemory::gradients;
-  double bytes = w_.bytes.gradient;
+  // A rank alone leaves them as its kernels write them: nothing is reduced.
+  double bytes = OnCpu(w_) && w_.dims.world() == 1 ? std::min(w_.bytes.gradient, w_.bytes.parameter)
+                                                   : w_.bytes.gradient;
   bool sharded = p_.dense_shards > 1 || p_.expert_shards > 1;
   if (!sharded || (w_.keeps_full_gradients && p_.accumulates)) {
     double tables = w_.adapter ? 0 : held_.tables;

@@ -15,7 +15,7 @@ constexpr double kCommunicatorGib = 0.35;
 // Of what comes and goes, lost between blocks of PyTorch's allocator: an assumption.
 constexpr double kFragmentation = 0.05;
 // The program and its libraries, of a rank on the CPU: measured, docs/memory.md.
-constexpr double kProcessGib = 0.35;
+constexpr double kProcessGib = 0.3;
 // Tokens whose logits exist at once where the loss is fused with the output projection.
 constexpr double kFusedLossTokens = 1024;
 // DeepEP's buffers: channels of 20 SMs, tokens of a chunk (github.com/deepseek-ai/DeepEP,
@@ -160,6 +160,12 @@ StageCounter::Moment StageCounter::LossAtWork() const {
                   "gradient · %g B",
                   chunk, CountText(vocabulary), bytes, CountText(p_.tokens), CountText(row),
                   CountText(head), w_.bytes.parameter);
+            }};
+  }
+  if (OnCpu(w_)) {
+    return {p_.tokens * vocabulary * bytes, [=, this] {
+              return absl::StrFormat("%s tokens · %s logits · %g B, the gradient in their place",
+                                     CountText(p_.tokens), CountText(vocabulary), bytes);
             }};
   }
   // Logits and float32 log-probabilities of each depth; while the gradient is computed, that of

@@ -15,6 +15,7 @@ int main() {
   }
   plan::Workload workload;
   workload.shape = std::make_shared<model::ModelShape>(*std::move(shape));
+  workload.node.gpus = 1;  // kernels as the request has them, not am-rank's own
   workload.seq_length = request["seq_length"];
   workload.precision =
       request["dtype"] == "float32" ? plan::Precision::kFloat32 : plan::Precision::kBfloat16;
