@@ -17,22 +17,22 @@ struct Calibration {
   // power limit, tile and wave quantisation.
   double products = 0.69;
   // The same for the grouped products of routed experts.
-  double expert_products = 0.51;
+  double expert_products = 0.50;
   // Products in 8 bits (FP8, MXFP8), as a share of that peak; experts scaled as in 16 bits.
-  double low_precision_products = 0.48;
+  double low_precision_products = 0.49;
   // Causal attention, heads 128 wide, forward and backward together, by the best kernel there is
   // for the machine, as a share of the 16-bit peak.
-  double attention = 0.46;
+  double attention = 0.45;
   // HBM bandwidth that kernels without arithmetic reach: norms, activations, permutations, casts.
   double memory = 0.77;
   // Links: NVLink and network, per direction.
-  double links = 0.56;
+  double links = 0.49;
   // Seconds the GPU waits in each pass through a layer of experts: the host learns how many tokens
   // came before it can launch on.
-  double expert_gap_s = 0.75e-3;
+  double expert_gap_s = 0.73e-3;
   // Seconds of host work a step for each tensor that is trained and sharded: gradient norm,
   // optimizer, and the sharded tensor's dispatch of each of their operations.
-  double tensor_s = 0.74e-3;
+  double tensor_s = 0.69e-3;
 };
 
 // For fitting and for printing: where each number is, what is expected before any run is seen, and

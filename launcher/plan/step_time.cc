@@ -236,14 +236,14 @@ class StepTimer {
 
   double StageTransfers() {
     if (workload_.dims.pp <= 1 || workload_.bandwidth.pp <= 0) return 0;
-    // Forward and back once a virtual stage; half of it behind computation.
+    // Forward and back once a virtual stage; PyTorch's schedules wait for each exchange.
     double bytes =
-        workload_.virtual_stages * rates_.element * tokens_ *
+        2 * workload_.virtual_stages * rates_.element * tokens_ *
         static_cast<double>(workload_.shape->hidden_size * workload_.shape->residual_streams);
     double seconds = bytes / (workload_.bandwidth.pp * 1e9 * calibration_.links);
     Add("stage transfers", seconds * micro_batches_,
-        absl::StrFormat("%g micro-batches · %.3g B exposed / (%.2f · %.0f GB/s)", micro_batches_,
-                        bytes, calibration_.links, workload_.bandwidth.pp));
+        absl::StrFormat("%g micro-batches · %.3g B / (%.2f · %.0f GB/s)", micro_batches_, bytes,
+                        calibration_.links, workload_.bandwidth.pp));
     return seconds;
   }
 

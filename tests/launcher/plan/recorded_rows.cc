@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <sstream>
 
-#include "launcher/model/config.h"
-#include "launcher/model/shape.h"
-#include "launcher/plan/make_workload.h"
+#include "launcher/model/known.h"
 #include "launcher/plan/plan.h"
 #include "launcher/recipe/load.h"
 #include "tests/launcher/golden_cases.h"
@@ -36,30 +33,6 @@ std::optional<double> Number(std::string text) {
     return std::nullopt;
   }
   return std::stod(text);
-}
-
-std::shared_ptr<const model::ModelShape> ShapeFor(const recipe::Recipe& recipe, std::string& why) {
-  std::optional<std::string> id = GivenText(recipe, "model.config.pretrained_model_name_or_path");
-  if (!id) id = GivenText(recipe, "model.pretrained_model_name_or_path");
-  if (!id) {
-    why = "names no model";
-    return nullptr;
-  }
-  std::string directory = *id;
-  if (size_t slash = directory.find('/'); slash != std::string::npos) {
-    directory.replace(slash, 1, "--");
-  }
-  auto config = model::ReadModelConfig(testing::SharedData() / "models" / directory);
-  if (!config.ok()) {
-    why = std::string(config.status().message());
-    return nullptr;
-  }
-  auto shape = model::ShapeOf(config->json);
-  if (!shape.ok()) {
-    why = std::string(shape.status().message());
-    return nullptr;
-  }
-  return std::make_shared<model::ModelShape>(*std::move(shape));
 }
 
 }  // namespace
@@ -102,27 +75,28 @@ RecordedRows ReadRecordedRows() {
       leave(recipe::RenderText(loaded.diagnostics));
       continue;
     }
-    std::string why;
-    std::shared_ptr<const model::ModelShape> shape = ShapeFor(*loaded.recipe, why);
-    if (!shape) {
-      leave(why);
-      continue;
-    }
     auto cluster =
         FindCluster(row.gpu == "GB200" ? "gb200-nvl72" : "dgx-h100", [] { return Machine(); });
     if (!cluster.ok()) {
       leave(std::string(cluster.status().message()));
       continue;
     }
+    auto model = model::FindModelConfig(ModelName(*loaded.recipe), nlohmann::json::object(),
+                                        [](const std::string&) { return std::nullopt; });
+    if (!model.ok()) {
+      leave(std::string(model.status().message()));
+      continue;
+    }
     int gpus = std::stoi(cell["gpus"]);
-    PlanOptions options{.nodes = std::max(1, gpus / cluster->node.gpus),
-                        .ranks_per_node = std::min(gpus, cluster->node.gpus)};
-    PlanResult plan = MakePlan(*loaded.recipe, *cluster, options);
-    if (!plan.plan) {
+    PlanResult plan = MakePlan(*loaded.recipe, *cluster,
+                               {.nodes = std::max(1, gpus / cluster->node.gpus),
+                                .ranks_per_node = std::min(gpus, cluster->node.gpus),
+                                .model = model->config});
+    if (!plan.plan || !plan.plan->estimates.workload) {
       leave(recipe::RenderText(plan.diagnostics));
       continue;
     }
-    row.workload = MakeWorkload(*loaded.recipe, *plan.plan, shape, cluster->node);
+    row.workload = *plan.plan->estimates.workload;
     out.rows.push_back(std::move(row));
   }
   return out;
