@@ -1,6 +1,8 @@
 #include "launcher/plan/plan.h"
 
-#include <ostream>
+#include <unistd.h>
+
+#include <iostream>
 
 #include "common/exit_status.h"
 #include "common/status_macros.h"
@@ -105,6 +107,10 @@ void PrintText(const Checked& checked, const Questions& questions, const Answers
   if (!answers.what_if.empty()) out << plan::ToText(answers.what_if);
 }
 
+bool IsTerminal(const std::ostream& stream) {
+  return &stream == &std::cout && isatty(STDOUT_FILENO);
+}
+
 int RunPlan(CommandContext& context) {
   auto fail = [&](absl::string_view message) {
     context.err << "amctl plan: " << message << " (amctl help plan)\n";
@@ -119,7 +125,11 @@ int RunPlan(CommandContext& context) {
   auto cluster = plan::FindCluster(questions->check.cluster.value_or("local"), plan::ProbeMachine);
   if (!cluster.ok()) return fail(cluster.status().message());
   Checked checked = Check(*recipe, questions->check, *cluster);
-  context.err << recipe::RenderText(checked.diagnostics, {.color = WantsColor(context.err)});
+  // On a terminal the page has the warnings.
+  bool page = checked.plan && !questions->json && !questions->explain && IsTerminal(context.out);
+  context.err << recipe::RenderText(
+      checked.diagnostics, {.color = WantsColor(context.err),
+                            .least = page ? recipe::Severity::kError : recipe::Severity::kWarning});
   absl::StatusOr<Answers> answers = Answer(*questions, checked, *cluster);
   if (!answers.ok()) return fail(answers.status().message());
   if (questions->json) {

@@ -70,7 +70,8 @@ std::vector<std::string> Reasons(const Plan& plan, const Cluster& cluster,
 }
 
 // What the estimates have to say about the recipe.
-void CheckEstimates(const recipe::Recipe& recipe, const Plan& plan, recipe::Diagnostics& out) {
+void CheckEstimates(const recipe::Recipe& recipe, const Plan& plan, bool trainable,
+                    recipe::Diagnostics& out) {
   const Estimates& e = plan.estimates;
   if (!e.workload) return;
   const Workload& workload = *e.workload;
@@ -80,8 +81,10 @@ void CheckEstimates(const recipe::Recipe& recipe, const Plan& plan, recipe::Diag
     std::vector<std::string> names = LinearNames(*e.shape);
     std::string list;
     for (const std::string& name : names) absl::StrAppend(&list, list.empty() ? "" : ", ", name);
-    recipe.Error(out, key, "no linear module of the model matches",
-                 absl::StrCat("they are ", list));
+    // Module names of families that are not trained here are those of the Hugging Face library;
+    // a recipe may mean another one's.
+    recipe.Report(out, trainable ? recipe::Severity::kError : recipe::Severity::kWarning, key,
+                  "no linear module of the model matches", absl::StrCat("they are ", list));
   }
   bool low = workload.precision == Precision::kFp8 || workload.precision == Precision::kMxfp8;
   if (low && plan.on_gpus && plan.node.peak_tflops_fp8 == 0) {
@@ -191,7 +194,8 @@ PlanResult MakePlan(const recipe::Recipe& recipe, const Cluster& cluster,
   if (!placement.segment_reason.empty()) plan.reasons.push_back(placement.segment_reason);
   for (const std::string& reason : plan.estimates.reasons) plan.reasons.push_back(reason);
   if (plan.estimates.length.steps) plan.reasons.push_back(plan.estimates.length.reason);
-  CheckEstimates(recipe, plan, out);
+  bool trainable = options.model && model::WhyNotTrainable(*options.model).empty();
+  CheckEstimates(recipe, plan, trainable, out);
   if (!recipe::HasErrors(out)) result.plan = std::move(plan);
   return result;
 }

@@ -22,8 +22,9 @@ std::string Title(const Plan& plan) {
   std::string out = absl::StrCat(
       plan.model.empty() ? "a model without a name" : plan.model, " on ", plan.cluster, ": ",
       Plural(plan.nodes, "node"), " of ",
-      plan.on_gpus ? Plural(plan.ranks_per_node, plan.node.gpu.empty() ? "GPU" : plan.node.gpu)
-                   : Plural(plan.ranks_per_node, "CPU rank"),
+      plan.on_gpus
+          ? absl::StrCat(plan.ranks_per_node, " ", plan.node.gpu.empty() ? "GPUs" : plan.node.gpu)
+          : Plural(plan.ranks_per_node, "CPU rank"),
       ", ", Plural(plan.dims.world(), "rank"), ", ", plan.strategy);
   out = Wrapped(out, "");
   if (!e.parameters) return out;
@@ -179,7 +180,7 @@ std::string MemoryText(const Plan& plan) {
   std::string parts;
   for (const Part& part : kParts) {
     if (part.gib <= 0) continue;
-    absl::StrAppend(&parts, parts.empty() ? "" : "   ", std::string(1, part.mark), " ", part.name,
+    absl::StrAppend(&parts, parts.empty() ? "" : ", ", std::string(1, part.mark), " ", part.name,
                     " ", ThreeDigits(part.gib));
   }
   out += Wrapped(parts);

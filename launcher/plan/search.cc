@@ -430,6 +430,7 @@ class LayoutSearch {
       result_.best = planned.front();
       result_.best->verdict = "the fastest that fits";
       for (size_t i = 1; i < planned.size(); ++i) {
+        if (result_.own && planned[i].choice == result_.own->choice) continue;  // shown beside
         planned[i].verdict = absl::StrFormat(
             "%.1f %% slower", 100 * (planned[i].step_time_s / result_.best->step_time_s - 1));
         result_.others.push_back(std::move(planned[i]));
