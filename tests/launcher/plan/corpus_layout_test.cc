@@ -1,5 +1,8 @@
 // Every public recipe is laid out on the machines it is meant for, as its table expects. Shared
 // data: absent, the test skips.
+#include <chrono>
+
+#include "launcher/plan/find_model.h"
 #include "launcher/plan/plan.h"
 #include "tests/launcher/golden_cases.h"
 
@@ -28,16 +31,25 @@ TEST(Corpus, EveryPublicRecipeIsLaidOutAsItsTableSays) {
   std::vector<std::string> names = Cells(line);
   auto cluster = FindCluster("dgx-h100", [] { return Machine(); });
   ASSERT_TRUE(cluster.ok());
-  int rows = 0;
+  int rows = 0, known = 0;
+  double all = 0, longest = 0;
+  auto now = [] { return std::chrono::steady_clock::now(); };
+  auto nothing = [](const std::string&) { return std::nullopt; };
   while (std::getline(table, line)) {
     std::vector<std::string> cells = Cells(line);
     std::map<std::string, std::string> row;
     for (size_t i = 0; i < names.size(); ++i) row[names[i]] = cells[i];
+    auto begin = now();
     recipe::LoadResult loaded = recipe::LoadRecipe({.path = corpus / "recipes" / row["path"]});
     ASSERT_TRUE(loaded.recipe) << recipe::RenderText(loaded.diagnostics);
-    PlanResult result = MakePlan(
-        *loaded.recipe, *cluster,
-        {.nodes = std::stoi(row["nodes"]), .ranks_per_node = std::stoi(row["gpus_per_node"])});
+    PlanOptions options{.nodes = std::stoi(row["nodes"]),
+                        .ranks_per_node = std::stoi(row["gpus_per_node"])};
+    if (auto found = FindModelOf(*loaded.recipe, nothing)) options.model = found->config;
+    PlanResult result = MakePlan(*loaded.recipe, *cluster, options);
+    double seconds = std::chrono::duration<double>(now() - begin).count();
+    all += seconds;
+    longest = std::max(longest, seconds);
+    known += result.plan && result.plan->estimates.parameters;
     ++rows;
     EXPECT_EQ(result.plan.has_value(), row["ok"] == "yes")
         << row["path"] << "\n"
@@ -57,6 +69,11 @@ TEST(Corpus, EveryPublicRecipeIsLaidOutAsItsTableSays) {
     EXPECT_EQ(Text(b.grad_acc_steps), row["ga"]) << row["path"];
   }
   EXPECT_GT(rows, 300);
+  EXPECT_GT(known, 100) << "models of the known facts";
+  RecordProperty("milliseconds_in_all", static_cast<int>(all * 1e3));
+  RecordProperty("microseconds_of_the_longest", static_cast<int>(longest * 1e6));
+  std::printf("%d recipes loaded and planned, %d with estimates: %.0f ms, the longest %.1f ms\n",
+              rows, known, all * 1e3, longest * 1e3);
 }
 
 }  // namespace
