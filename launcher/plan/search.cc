@@ -22,6 +22,7 @@ constexpr size_t kExpanded = 48;       // shapes of which all else is tried
 constexpr double kWorthExpanding = 2;  // of the quickest shape's time
 constexpr size_t kPlanned = 8;         // of the best, planned in full
 constexpr size_t kMissesShown = 3;
+constexpr double kTight = 0.95;  // of the memory
 
 // ---- the recipe with other values
 
@@ -429,6 +430,7 @@ class LayoutSearch {
     } else {
       result_.best = planned.front();
       result_.best->verdict = "the fastest that fits";
+      SayIfTight();
       for (size_t i = 1; i < planned.size(); ++i) {
         if (result_.own && planned[i].choice == result_.own->choice) continue;  // shown beside
         planned[i].verdict = absl::StrFormat(
@@ -438,6 +440,15 @@ class LayoutSearch {
     }
     AddMisses();
     if (result_.own) JudgeOwn();
+  }
+
+  void SayIfTight() {
+    const Proposal& best = *result_.best;
+    if (best.limit_gib <= 0 || best.memory_gib < kTight * best.limit_gib) return;
+    result_.note = absl::StrFormat(
+        "the best fills %.0f %% of the memory, and estimates err by some per cent: try it before a "
+        "long run, or take one that leaves more",
+        100 * best.memory_gib / best.limit_gib);
   }
 
   // Those that would be faster, the nearest to fitting first; else the nearest of all.
