@@ -37,7 +37,8 @@ class MakeRankSpecTest : public ::testing::Test {
             ::testing::UnitTest::GetInstance()->current_test_info()->name();
     fs::remove_all(root_);
     Write("model/config.json", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
-      "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 128})");
+      "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 128,
+      "pretraining_tp": 1})");
     Write("model/model.safetensors", "");
     Write("data/train.jsonl", "");
   }
@@ -201,8 +202,8 @@ TEST_F(MakeRankSpecTest, RefusesModelsBeforeAnythingStarts) {
       "fp8/config.json",
       R"({"architectures": ["LlamaForCausalLM"], "quantization_config": {"quant_method": "fp8"}})");
   EXPECT_THAT(Refusal({"--model.pretrained_model_name_or_path=fp8"}), HasSubstr("quantised"));
-  EXPECT_THAT(Refusal({"--model.num_hiden_layers=1"}),
-              HasSubstr("did you mean num_hidden_layers?"));
+  EXPECT_THAT(Refusal({"--model.pretrainig_tp=1"}), HasSubstr("did you mean pretraining_tp?"))
+      << "of fields that only the file has";
 }
 
 TEST_F(MakeRankSpecTest, RefusesDataThatIsNotThere) {
@@ -213,7 +214,6 @@ TEST_F(MakeRankSpecTest, RefusesDataThatIsNotThere) {
   Write("hub/datasets--org--d/snapshots/abc/data.parquet", "");
   EXPECT_THAT(Refusal({"--dataset.dataset_name=org/d"}),
               HasSubstr("holds no .json or .jsonl file"));
-  EXPECT_THAT(Refusal({"--dataset.padding=max_length"}), HasSubstr("needs seq_length"));
 }
 
 }  // namespace
