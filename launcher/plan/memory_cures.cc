@@ -48,7 +48,8 @@ class Cures {
   }
 
   void FuseLoss() {
-    if (now_.kernels.fused_loss) return;
+    // It needs the whole head, and hidden states that a pipeline does not hand on.
+    if (now_.kernels.fused_loss || now_.dims.tp > 1 || now_.dims.pp > 1) return;
     Workload w = now_;
     w.kernels.fused_loss = true;
     Try("loss_fn._target_: nemo_automodel.components.loss.linear_ce.FusedLinearCrossEntropy",
