@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "launcher/model/known.h"
+#include "launcher/plan/find_model.h"
 #include "launcher/recipe/load.h"
 #include "tests/launcher/golden_cases.h"
 
@@ -45,10 +45,9 @@ void MakePlans(RecordedRun& run) {
   PlanOptions options{.nodes = std::max(1, run.gpus() / cluster->node.gpus),
                       .ranks_per_node = std::min(run.gpus(), cluster->node.gpus)};
   // From the facts of the project alone: no files, no environment.
-  auto found = model::FindModelConfig(ModelName(*run.recipe), run.recipe->Undeclared("model"),
-                                      [](const std::string&) { return std::nullopt; });
-  EXPECT_TRUE(found.ok()) << run.name() << ": " << found.status();
-  if (found.ok()) options.model = found->config;
+  auto found = FindModelOf(*run.recipe, [](const std::string&) { return std::nullopt; });
+  EXPECT_TRUE(found) << run.name();
+  if (found) options.model = found->config;
   PlanResult result = MakePlan(*run.recipe, *cluster, options);
   run.diagnostics.insert(run.diagnostics.end(), result.diagnostics.begin(),
                          result.diagnostics.end());
