@@ -10,6 +10,7 @@
 #include "launcher/cli/check_paths.h"
 #include "launcher/plan/find_model.h"
 #include "launcher/plan/machine.h"
+#include "launcher/plan/rules.h"
 #include "launcher/recipe/load.h"
 #include "worker/rank_io/make_rank_spec.h"
 
@@ -63,6 +64,29 @@ void LookForPaths(const recipe::Recipe& recipe, const std::optional<plan::Plan>&
   out.insert(out.end(), found.begin(), found.end());
 }
 
+// Nothing is planned of a recipe that is wrong, but what is wrong with its layout as well is told
+// in the same run.
+void CheckLayoutToo(const recipe::Recipe& recipe, const CheckOptions& options,
+                    const std::optional<plan::Cluster>& cluster, recipe::Diagnostics& out) {
+  std::optional<model::ModelConfig> model;
+  if (!IsBroken(recipe.root(), "model._target_") && !IsBroken(recipe.root(), "model.config")) {
+    auto found = plan::FindModelOf(recipe, EnvironmentVariable);
+    if (found) model = std::move(found->config);
+  }
+  if (!cluster) {
+    for (auto& diagnostic : plan::CheckWithoutCluster(recipe, model)) out.push_back(diagnostic);
+    return;
+  }
+  int nodes = options.nodes.value_or(cluster->nodes);
+  int ranks = options.ranks_per_node.value_or(std::max(1, cluster->node.gpus));
+  plan::CheckLayout(recipe, nodes * ranks, model, out);
+}
+
+bool IsTerminal(const std::ostream& stream) {
+  return (&stream == &std::cout && isatty(STDOUT_FILENO)) ||
+         (&stream == &std::cerr && isatty(STDERR_FILENO));
+}
+
 }  // namespace
 
 std::optional<std::string> EnvironmentVariable(const std::string& name) {
@@ -88,6 +112,9 @@ Checked Check(const std::string& path, const CheckOptions& options,
   };
   recipe::LoadResult loaded = recipe::LoadRecipe(LoadOptionsOf(path, options));
   add(loaded.diagnostics);
+  if (!loaded.recipe && loaded.readable) {
+    CheckLayoutToo(*loaded.readable, options, cluster, checked.diagnostics);
+  }
   if (loaded.recipe) {
     std::optional<model::FoundConfig> found =
         plan::FindModelOf(*loaded.recipe, EnvironmentVariable);
@@ -123,9 +150,13 @@ Checked Check(const std::string& path, const CheckOptions& options,
 }
 
 bool WantsColor(const std::ostream& stream) {
-  bool terminal = (&stream == &std::cout && isatty(STDOUT_FILENO)) ||
-                  (&stream == &std::cerr && isatty(STDERR_FILENO));
-  return terminal && !EnvironmentVariable("NO_COLOR");
+  return IsTerminal(stream) && !EnvironmentVariable("NO_COLOR");
+}
+
+void Tell(std::ostream& stream, recipe::Diagnostics diagnostics, Severity least) {
+  if (IsTerminal(stream)) recipe::AddExcerpts(diagnostics);
+  stream << recipe::RenderText(diagnostics, {.color = WantsColor(stream), .least = least})
+         << std::flush;
 }
 
 }  // namespace am::cli

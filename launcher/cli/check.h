@@ -46,4 +46,8 @@ std::optional<std::string> EnvironmentVariable(const std::string& name);
 // Colour where a person reads it.
 bool WantsColor(const std::ostream& stream);
 
+// Writes what there is to say; on a terminal with the lines of the recipe that it is about.
+void Tell(std::ostream& stream, recipe::Diagnostics diagnostics,
+          recipe::Severity least = recipe::Severity::kWarning);
+
 }  // namespace am::cli

@@ -127,9 +127,8 @@ int RunPlan(CommandContext& context) {
   Checked checked = Check(*recipe, questions->check, *cluster);
   // On a terminal the page has the warnings.
   bool page = checked.plan && !questions->json && !questions->explain && IsTerminal(context.out);
-  context.err << recipe::RenderText(
-      checked.diagnostics, {.color = WantsColor(context.err),
-                            .least = page ? recipe::Severity::kError : recipe::Severity::kWarning});
+  Tell(context.err, checked.diagnostics,
+       page ? recipe::Severity::kError : recipe::Severity::kWarning);
   absl::StatusOr<Answers> answers = Answer(*questions, checked, *cluster);
   if (!answers.ok()) return fail(answers.status().message());
   if (questions->json) {

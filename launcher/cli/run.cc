@@ -163,7 +163,7 @@ int RunRun(CommandContext& context) {
     if (!diagnostic.place.known()) diagnostic.place.file = asked->recipe;
   }
   bool terminal = &context.out == &std::cout && isatty(STDOUT_FILENO) && isatty(STDERR_FILENO);
-  context.err << recipe::RenderText(diagnostics, {.color = WantsColor(context.err)}) << std::flush;
+  Tell(context.err, diagnostics);
   if (!prepared) return kExitUsage;
 
   RunJobOptions options{.state_dir = StateDir(*asked),

@@ -60,7 +60,7 @@ int RunValidate(CommandContext& context) {
       for (auto& diagnostic : recipe::ToJson(checked.diagnostics)) all.push_back(diagnostic);
       continue;
     }
-    context.err << recipe::RenderText(checked.diagnostics, {.color = WantsColor(context.err)});
+    Tell(context.err, checked.diagnostics);
     context.out << Verdict(path, checked.diagnostics);
   }
   if (json) {

@@ -29,6 +29,9 @@ std::optional<int64_t> LocalBatch(const recipe::Recipe& recipe, recipe::Diagnost
 
 std::optional<Batch> ResolveBatch(const recipe::Recipe& recipe, int dp_size,
                                   recipe::Diagnostics& out) {
+  for (const char* key : {kGlobal, kLocal, kAccumulation, kLoader}) {
+    if (IsBroken(recipe.root(), key)) return std::nullopt;
+  }
   std::optional<int64_t> local = LocalBatch(recipe, out);
   if (!local) return std::nullopt;
   int64_t unit = *local * dp_size;  // samples that all ranks take at once

@@ -84,8 +84,8 @@ std::optional<int64_t> DeriveDp(const recipe::Recipe& recipe, const Wanted& w, i
   int64_t left = world / w.others();
   if (w.dp == 0 || w.dp == left) return left;
   recipe.Error(out, w.Key("dp_size"),
-               absl::StrCat("dp ", w.dp, " · ", Product(w), " takes ", w.dp * w.others(),
-                            " ranks, but there are ", world),
+               absl::StrCat("dp ", w.dp, " · tp ", w.tp, " · cp ", w.cp, " · pp ", w.pp, " = ",
+                            w.dp * w.others(), " ranks, but there are ", world),
                absl::StrCat("use ", left, ", or null to derive it"));
   return std::nullopt;
 }
@@ -129,6 +129,10 @@ bool CheckExperts(const recipe::Recipe& recipe, const Wanted& w, int64_t dp,
 std::optional<ParallelDims> DeriveDims(const recipe::Recipe& recipe, int world_size,
                                        recipe::Diagnostics& out) {
   Wanted w = Read(recipe);
+  for (const char* name :
+       {"strategy", "tp_size", "cp_size", "pp_size", "ep_size", "dp_size", "dp_replicate_size"}) {
+    if (IsBroken(recipe.root(), w.Key(name))) return std::nullopt;
+  }
   std::string strategy = recipe.String("distributed.strategy");
   if (strategy == "ddp" && !CheckDdp(recipe, w, out)) return std::nullopt;
   std::optional<int64_t> dp = DeriveDp(recipe, w, world_size, out);

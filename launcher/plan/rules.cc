@@ -53,7 +53,9 @@ std::optional<int64_t> TotalStages(const recipe::Recipe& recipe, int64_t pp, boo
 
 }  // namespace
 
-void CheckModel(const recipe::Recipe& recipe, const model::ModelConfig& model, recipe::Diagnostics& out) {
+void CheckModel(const recipe::Recipe& recipe, const model::ModelConfig& model,
+                recipe::Diagnostics& out) {
+  if (IsBroken(recipe.root(), "model")) return;
   int64_t tp = Degree(recipe, "distributed.tp_size");
   int64_t heads = model.num_attention_heads, kv = model.num_key_value_heads;
   if (tp > 1 && heads > 0) {
@@ -83,12 +85,34 @@ void CheckModel(const recipe::Recipe& recipe, const model::ModelConfig& model, r
   }
 }
 
+void CheckLayout(const recipe::Recipe& recipe, int world_size,
+                 const std::optional<model::ModelConfig>& model, recipe::Diagnostics& out) {
+  recipe::Diagnostics found;
+  if (model) CheckModel(recipe, *model, found);
+  if (!recipe::HasErrors(found)) {
+    std::optional<ParallelDims> dims = DeriveDims(recipe, world_size, found);
+    bool batches = recipe.Has("step_scheduler") || recipe.kind() == "finetune";
+    std::optional<Batch> batch;
+    if (dims) batch = batches ? ResolveBatch(recipe, dims->dp(), found) : Batch{};
+    if (batch) CutPipeline(recipe, *dims, *batch, model, found);
+  }
+  out.insert(out.end(), found.begin(), found.end());
+}
+
 std::optional<PipelineStages> CutPipeline(const recipe::Recipe& recipe, const ParallelDims& dims,
                                           const Batch& batch,
                                           const std::optional<model::ModelConfig>& model,
                                           recipe::Diagnostics& out) {
   constexpr char kMicro[] = "distributed.pipeline.pp_microbatch_size";
-  if (dims.pp == 1) return std::nullopt;
+  // megatron_fsdp has no pipeline, as the recipe's own rules say.
+  if (dims.pp == 1 || recipe.String("distributed.strategy") == "megatron_fsdp") {
+    return std::nullopt;
+  }
+  for (const char* key : {"distributed.pipeline", kMicro, "distributed.pipeline.pp_schedule",
+                          "distributed.pipeline.layers_per_stage",
+                          "distributed.pipeline.round_virtual_stages_to_pp_multiple"}) {
+    if (IsBroken(recipe.root(), key)) return std::nullopt;
+  }
   if (!recipe.Find("distributed.pipeline") || !recipe.Has("distributed.pipeline")) {
     recipe.Error(out, "distributed.pp_size",
                  absl::StrCat(dims.pp, " needs a section distributed.pipeline"),

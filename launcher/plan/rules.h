@@ -15,6 +15,11 @@ namespace am::plan {
 void CheckModel(const recipe::Recipe& recipe, const model::ModelConfig& model,
                 recipe::Diagnostics& out);
 
+// The layout of a recipe on so many ranks, with its batch and its pipeline. What the recipe says
+// of it and could not be read is not judged.
+void CheckLayout(const recipe::Recipe& recipe, int world_size,
+                 const std::optional<model::ModelConfig>& model, recipe::Diagnostics& out);
+
 struct PipelineStages {
   int virtual_stages = 1;  // a rank
   int64_t micro_batch_size = 1;

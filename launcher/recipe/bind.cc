@@ -1,5 +1,6 @@
 #include "launcher/recipe/bind.h"
 
+#include <absl/strings/ascii.h>
 #include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
 
@@ -19,7 +20,8 @@ namespace {
 // Of targets: a hundred for each letter of the class name that differs, one for each of the whole.
 constexpr int kNotTrainablePenalty = 200;
 constexpr int kFarTarget = 700;
-constexpr size_t kShownText = 80;  // of a value, in a message
+constexpr size_t kTiedTargets = 3;  // as near as each other
+constexpr size_t kShownText = 80;   // of a value, in a message
 
 std::string Join(const std::string& path, std::string_view name) {
   return path.empty() ? std::string(name) : path + "." + std::string(name);
@@ -47,18 +49,23 @@ int TargetDistance(std::string_view wanted, std::string_view known) {
   return 100 * EditDistance(wanted_class, known_class) + EditDistance(wanted, known);
 }
 
-// The nearest target of a section's parts, and its part.
-std::pair<std::string_view, const Part*> FindNearest(const Section& section,
-                                                     std::string_view wanted) {
-  std::pair<std::string_view, const Part*> best;
-  int least = kFarTarget;
+// The nearest targets of a section's parts, one of a part, and the first one's part.
+std::pair<std::vector<std::string_view>, const Part*> FindNearest(const Section& section,
+                                                                  std::string_view wanted) {
+  std::pair<std::vector<std::string_view>, const Part*> best;
+  int least = kFarTarget - 1;
   for (const Section* table = &section; table; table = table->also) {
     for (const Part& part : table->parts) {
       for (std::string_view target : Split(part.targets, ' ')) {
         // Of two that are as near, one that can be trained.
         bool honoured = part.support == Support::kHonoured;
         int distance = TargetDistance(wanted, target) + (honoured ? 0 : kNotTrainablePenalty);
-        if (target != "*" && distance < least) least = distance, best = {target, &part};
+        if (target == "*" || distance > least || (distance == least && best.second == &part)) {
+          continue;
+        }
+        if (distance < least || !best.second) best = {{}, &part};
+        least = distance;
+        best.first.push_back(target);
       }
     }
   }
@@ -85,11 +92,12 @@ class Binder {
     if (HasParts(section) && !implied) {
       const NodeEntry* target = FindTarget(section, node);
       bool given = target && target->value.kind == Node::Kind::kScalar;
+      bool empty = target && given && target->value.IsPlainNull();  // said with its type
       part = FindPart(section, given ? std::string_view(target->value.text) : section.default_part);
       known_part = part != nullptr;
-      if (!part) {
+      if (!part && !empty) {
         RefuseTarget(section, target->value, Join(path, "_target_"));
-      } else if (given) {
+      } else if (given && part) {
         NotePart(*part, target->value, Join(path, "_target_"));
       }
     }
@@ -100,6 +108,11 @@ class Binder {
     for (const NodeEntry& entry : node.entries) {
       std::string key_path = Join(path, entry.key);
       if (entry.key.empty()) continue;  // refused by the reader
+      if (is_recipe_ && path.empty() && IsInclude(entry.key)) {
+        Report(entry.place, entry.key, "recipes have no includes and no bases",
+               "write the values out, or share them within the file with an anchor");
+        continue;
+      }
       if (const Key* key =
               implied ? FindKeyOfAnyPart(section, entry.key) : FindKey(section, part, entry.key)) {
         size_t ignored = out_.ignored.size(), not_trainable = out_.not_trainable.size();
@@ -109,9 +122,6 @@ class Binder {
         if (node.Find(entry.key) != &entry) MarkBroken(map, entry.key);  // it stands twice
         unused_ = outer;
         NoteSupport(*key, map.back().value, key_path, ignored, not_trainable);
-      } else if (path.empty() && IsInclude(entry.key)) {
-        Report(entry.place, entry.key, "recipes have no includes and no bases",
-               "write the values out, or share them within the file with an anchor");
       } else if (path.empty() && entry.key.find('.') != std::string::npos) {
         Report(entry.place, entry.key,
                "a dotted key, which only overrides on the command line have",
@@ -119,10 +129,11 @@ class Binder {
       } else if (open && !(known_part && LooksKnown(missing, entry)) &&
                  !(path.empty() && FindElsewhere(entry.key, path))) {
         map.push_back({entry.key, entry.place, BindFree(entry.value, key_path)});
+        if (path == "model") NoteOverlay(entry, key_path);
         NoteTwin(node, entry, key_path);
         if (path.empty()) WarnOfSection(entry);
       } else {
-        RefuseKey(node, entry, path, known, missing, map);
+        RefuseKey(section, node, entry, path, known, missing, map);
       }
     }
     return value;
@@ -136,6 +147,13 @@ class Binder {
                                 .key = path,
                                 .message = std::move(message),
                                 .hint = std::move(hint)});
+  }
+
+  // `type` is that of an element, where the key is a list.
+  void ReportMismatch(Key key, Type type, const Node& node, const std::string& path,
+                      std::string hint = "") {
+    key.type = type;
+    ReportMismatch(key, node, path, std::move(hint));
   }
 
   void ReportMismatch(const Key& key, const Node& node, const std::string& path,
@@ -188,6 +206,18 @@ class Binder {
     return false;
   }
 
+  // Whatever the model section does not know is laid over config.json; keys of training hardly are.
+  void NoteOverlay(const NodeEntry& entry, const std::string& key_path) {
+    std::optional<std::string> section = FindElsewhere(entry.key, "model");
+    for (std::string_view training :
+         {"step_scheduler", "distributed", "lr_scheduler", "checkpoint", "dataloader"}) {
+      if (section != training) continue;
+      Report(entry.place, key_path, "is laid over the model's config.json",
+             absl::StrCat("if it is of the training, move it below ", *section, ":"),
+             Severity::kWarning);
+    }
+  }
+
   // A key of the map that differs in case alone.
   static const NodeEntry* FindTwin(const Node& node, const NodeEntry& entry) {
     for (const NodeEntry& other : node.entries) {
@@ -206,8 +236,32 @@ class Binder {
         "remove one of the two", Severity::kWarning);
   }
 
-  void RefuseKey(const Node& node, const NodeEntry& entry, const std::string& path,
-                 const std::vector<std::string_view>& known,
+  // `(0.9, 0.95)` within braces: what follows its comma is taken for a key.
+  static bool IsRestOfTuple(const Node& node, const NodeEntry& entry) {
+    if (!entry.key.ends_with(')') || !entry.value.text.empty()) return false;
+    return std::any_of(node.entries.begin(), node.entries.end(), [](const NodeEntry& other) {
+      return other.value.text.starts_with('(') && !other.value.text.ends_with(')');
+    });
+  }
+
+  static std::string Spelling(std::string_view name) {
+    std::string plain(name);
+    std::erase_if(plain, [](char c) { return c == '-' || c == '_'; });
+    absl::AsciiStrToLower(&plain);
+    return plain;
+  }
+
+  // The part, of those that can be trained, that has a key which another of the section lacks.
+  static const Part* PartWith(const Section& section, std::string_view name) {
+    for (const Part& part : section.parts) {
+      bool honoured = part.support == Support::kHonoured;
+      if (honoured && FindKey({.keys = part.keys}, nullptr, name)) return &part;
+    }
+    return nullptr;
+  }
+
+  void RefuseKey(const Section& section, const Node& node, const NodeEntry& entry,
+                 const std::string& path, const std::vector<std::string_view>& known,
                  const std::vector<std::string_view>& missing, Map& map) {
     std::string key_path = Join(path, entry.key);
     if (size_t colon = entry.key.find(':');
@@ -234,17 +288,43 @@ class Binder {
       if (auto near = Nearest(entry.key, missing); !near.empty()) PushBroken(map, entry, near);
       return;
     }
+    if (IsRestOfTuple(node, entry)) return;  // said at its beginning
+    size_t end = std::min(entry.key.size(), entry.key.find_first_of(" ="));
+    std::string_view word = std::string_view(entry.key).substr(0, end);
+    if (end < entry.key.size() && entry.value.text.empty() &&
+        std::find(missing.begin(), missing.end(), word) != missing.end()) {
+      size_t value = std::min(entry.key.size(), entry.key.find_first_not_of(" =", end));
+      Report(entry.place, Join(path, word), "no colon behind the key",
+             absl::StrCat("write `", std::string(word), ": ", entry.key.substr(value), "`"));
+      return PushBroken(map, entry, word);
+    }
     std::string_view near = Nearest(entry.key, missing);
-    if (near.empty() || EditDistance(entry.key, near) > 1) {
-      if (std::optional<std::string> section = FindElsewhere(entry.key, path)) {
-        Report(entry.place, key_path,
-               section->empty() ? "unknown key here: it is a section of its own"
-                                : absl::StrCat("unknown key here: it belongs to ", *section),
-               section->empty() ? "begin it in the first column"
-                                : absl::StrCat("move it below ", *section, ":"));
-        out_.misplaced.push_back(*section);
-        return;
-      }
+    std::optional<std::string> section_of = FindElsewhere(entry.key, path);
+    bool misspelt = !near.empty() && EditDistance(Spelling(entry.key), Spelling(near)) <= 1;
+    if (section_of && !misspelt) {
+      bool top = section_of->empty();
+      Report(
+          entry.place, key_path,
+          top ? "unknown key here: it is a section of its own"
+              : absl::StrCat("unknown key here: it belongs to ", *section_of),
+          top ? "begin it in the first column" : absl::StrCat("move it below ", *section_of, ":"));
+      out_.misplaced.push_back(*section_of);
+      return;
+    }
+    if (section_of && Spelling(entry.key) != Spelling(near)) {
+      // Both may have been meant.
+      Report(entry.place, key_path, "unknown key here",
+             absl::StrCat("did you mean ", std::string(near), "? ", entry.key, " is ",
+                          section_of->empty() ? "a section of its own"
+                                              : absl::StrCat("a key of ", *section_of)));
+      return PushBroken(map, entry, near);
+    }
+    if (const Part* other = near.empty() ? PartWith(section, entry.key) : nullptr) {
+      std::string_view target = Split(other->targets, ' ').front();
+      Report(entry.place, key_path,
+             absl::StrCat("unknown key here: it belongs to the _target_ ", std::string(target)),
+             "name that one, or remove the key");
+      return;
     }
     Report(entry.place, key_path, "unknown key",
            near.empty() && missing.empty() ? "remove it" : Suggest(entry.key, missing));
@@ -297,11 +377,16 @@ class Binder {
 
   // `key value` or `key=value` where a map of keys is expected.
   static std::string OneKeyALine(const Node& node) {
+    bool maps = node.kind == Node::Kind::kList && !node.items.empty() &&
+                node.items.front().kind == Node::Kind::kMap;
+    if (maps) return "write its keys without the dashes";
     if (node.kind != Node::Kind::kScalar || node.quoted) return "";
-    if (node.text.find('=') == std::string::npos && node.text.find(' ') == std::string::npos) {
-      return "";
+    size_t colon = node.text.find(':');
+    if (colon != std::string::npos && node.text.substr(colon + 1, 1) != " ") {
+      return "write `key: value`, with a blank behind the colon";
     }
-    return "write `key: value`, one a line";
+    return node.text.find_first_of("= ") == std::string::npos ? ""
+                                                              : "write `key: value`, one a line";
   }
 
   // A scalar for a message: as it was written, so that nothing of the environment is shown.
@@ -363,7 +448,7 @@ class Binder {
     if (!target || key.section->parts.empty()) return value;
     if (const Part* part = FindPart(*key.section, *target)) {
       NotePart(*part, node, path);
-    } else {
+    } else if (key.name != "config") {  // of a model, where a name is a hub id
       RefuseTarget(*key.section, node, path);
     }
     return value;
@@ -441,15 +526,17 @@ class Binder {
     }
     if (!expansion.unset) return expansion.text;
     if (unused_) return std::nullopt;
+    Severity severity = options_.unset_variable;
     std::string first(expansion.unset->substr(0, expansion.unset->find('.')));
     bool reference =
         first.size() < expansion.unset->size() && FindKey(kRecipeSchema, nullptr, first) != nullptr;
+    if (reference) severity = Severity::kError;  // of no environment, however it is set
     Report(node.place, path,
            absl::StrCat("the environment variable ", *expansion.unset, " is not set"),
            reference
                ? "to repeat another value of the recipe, use an anchor: &name there, *name here"
                : absl::StrCat("export it, or write a default: ${", *expansion.unset, ",default}"),
-           options_.unset_variable);
+           severity);
     return std::nullopt;
   }
 
@@ -458,7 +545,7 @@ class Binder {
     value.broken = node.broken;
     if (node.broken) return value;
     if (node.kind != Node::Kind::kScalar) {
-      ReportMismatch(key, node, path);
+      ReportMismatch(key, type, node, path);
       value.broken = true;
       return value;
     }
@@ -492,7 +579,7 @@ class Binder {
     }
     if (value.is_null()) {
       value.broken = true;
-      ReportMismatch(key, node, path, HintFor(key, type, *text, node, path));
+      ReportMismatch(key, type, node, path, HintFor(key, type, *text, node, path));
     } else if (std::holds_alternative<std::string>(value.data) && !node.quoted) {
       NoteQuotes(node, path);
     }
@@ -506,6 +593,11 @@ class Binder {
     if (type == Type::kChoice) {
       std::string_view near = Nearest(text, ChoiceNames(key));
       return near.empty() ? "" : absl::StrCat("did you mean ", std::string(near), "?");
+    }
+    if (type == Type::kBool && text == node.text) {
+      constexpr std::string_view kWords[] = {"true", "false"};
+      std::string_view near = text.size() > 2 ? Nearest(text, kWords) : std::string_view();
+      if (!near.empty()) return absl::StrCat("did you mean ", std::string(near), "?");
     }
     if (text != node.text || IsSecretKey(path) || HoldsSecret(text)) return "";  // never shown
     if (size_t hash = text.find('#'); hash != std::string::npos && hash > 0) {
@@ -591,7 +683,8 @@ class Binder {
     }
     if (InvisibleCharacter(entry.key)) return true;
     std::string_view near = Nearest(entry.key, known);
-    if (near.empty() || near.front() == '_') return false;
+    if (near.empty() || (near.front() == '_' && near != "_target_") || entry.key.size() < 2)
+      return false;
     int limit = std::min<int>(2, static_cast<int>(entry.key.size()) / 4);
     return EditDistance(entry.key, near) <= std::max(1, limit);
   }
@@ -683,7 +776,9 @@ class Binder {
 }  // namespace
 
 std::string NearestTarget(const Section& section, std::string_view wanted) {
-  return std::string(FindNearest(section, wanted).first);
+  std::vector<std::string_view> targets = FindNearest(section, wanted).first;
+  if (targets.size() > kTiedTargets) targets.resize(kTiedTargets);
+  return OrWords(targets);
 }
 
 const Part* NearestPart(const Section& section, std::string_view wanted) {

@@ -38,7 +38,8 @@ struct Diagnostic {
   std::string key;      // dotted, e.g. "distributed.tp_size"; empty where none is meant
   std::string message;  // what was read and what is wrong with it
   std::string hint;     // the cure; empty where the message is enough
-  std::string excerpt;  // the source line, for syntax errors; a caret is drawn under place.column
+  std::string excerpt;  // the source line, for syntax errors and on a terminal; a caret is drawn
+                        // under place.column
 };
 
 using Diagnostics = std::vector<Diagnostic>;

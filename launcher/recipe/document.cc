@@ -134,6 +134,7 @@ Document ReadDocument(std::string_view text, const std::string& file, Diagnostic
 
   Document document;
   std::string mended(text);
+  bool after_tab = false;  // which the parser sees before it sees the lines above
   while (true) {
     LineIndex lines(mended);
     Pass pass = ReadOnce(lines, file);
@@ -141,7 +142,8 @@ Document ReadDocument(std::string_view text, const std::string& file, Diagnostic
     const std::optional<SyntaxError>& error = pass.error;
     int furthest = document.refused_lines.empty() ? 0 : document.refused_lines.back();
     // An error at a line that was mended, or above it, may be of our own making.
-    bool news = error && error->line > furthest;
+    bool news = error && (error->line > furthest || (after_tab && error->line != furthest));
+    after_tab = error && error->message.starts_with("a tab");
     if (news) {
       std::string line = original.Line(error->line);
       out.push_back(
@@ -150,6 +152,7 @@ Document ReadDocument(std::string_view text, const std::string& file, Diagnostic
            .hint = error->hint,
            .excerpt = HoldsSecret(line) ? "" : line});
       document.refused_lines.push_back(error->line);
+      std::sort(document.refused_lines.begin(), document.refused_lines.end());
       if (error->mended && document.refused_lines.size() < kMostMended) {
         mended = *error->mended;
         continue;

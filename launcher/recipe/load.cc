@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string_view>
 #include <system_error>
@@ -14,6 +15,9 @@
 #include "launcher/recipe/document.h"
 #include "launcher/recipe/rules.h"
 #include "launcher/recipe/schema_sections.h"
+#include "launcher/recipe/secret.h"
+#include "launcher/recipe/suggest.h"
+#include "launcher/recipe/syntax.h"
 
 namespace am::recipe {
 namespace {
@@ -81,7 +85,11 @@ const Part* KindOf(const Node& root) {
       {"flow_matching", "diffusion"}, {"inference", "diffusion"}, {"vae", "diffusion"},
       {"recipe_args", "draft"},       {"datasets", "draft"},      {"processor", "multimodal"}};
   for (auto [section, kind] : kMarks) {
-    if (root.Find(section)) return FindPart(kRecipeKindSection, kind);
+    bool found = std::any_of(root.entries.begin(), root.entries.end(), [&](const NodeEntry& entry) {
+      bool known = FindKey(kRecipeSchema, nullptr, entry.key) != nullptr;
+      return entry.key == section || (!known && EditDistance(entry.key, section) <= 1);
+    });
+    if (found) return FindPart(kRecipeKindSection, kind);
   }
   return FindPart(kRecipeKindSection, kRecipeKindSection.default_part);
 }
@@ -102,7 +110,9 @@ void NoteEmptySections(const Value& root, const std::vector<std::string>& mispla
   for (const Entry& entry : *root.map()) {
     const Value& value = entry.value;
     bool empty = value.is_null() && value.text.empty() && !value.quoted && !value.broken;
-    if (!empty || entry.place.line == 0 || entry.key == "model" || entry.key == "dataset") continue;
+    if (!empty || entry.place.line == 0 || entry.key == "model" || entry.key == "dataset" ||
+        entry.key == "recipe")
+      continue;
     // Whose keys stand elsewhere is known already.
     if (std::find(misplaced.begin(), misplaced.end(), entry.key) != misplaced.end()) continue;
     const Key* key = FindKey(kRecipeSchema, nullptr, entry.key);
@@ -155,6 +165,22 @@ std::optional<Recipe> Read(const LoadOptions& options, Diagnostics& out) {
 }
 
 }  // namespace
+
+void AddExcerpts(Diagnostics& diagnostics) {
+  std::map<std::string, std::string> texts;
+  for (Diagnostic& diagnostic : diagnostics) {
+    if (diagnostic.place.line == 0 || !diagnostic.excerpt.empty()) continue;
+    auto [text, added] = texts.try_emplace(diagnostic.place.file);
+    if (added) {
+      Diagnostics ignored;
+      text->second = ReadText(diagnostic.place.file, ignored).value_or("");
+    }
+    std::string_view seen = text->second;
+    if (seen.starts_with("\xEF\xBB\xBF")) seen.remove_prefix(3);
+    std::string line = LineIndex(seen).Line(diagnostic.place.line);
+    if (!HoldsSecret(line) && !InvalidUtf8(line)) diagnostic.excerpt = line;
+  }
+}
 
 LoadResult LoadRecipe(const LoadOptions& options) {
   LoadResult result;

@@ -39,4 +39,7 @@ struct LoadResult {
 
 LoadResult LoadRecipe(const LoadOptions& options);
 
+// For a person at a terminal: reads the files again, and gives each diagnostic its line.
+void AddExcerpts(Diagnostics& diagnostics);
+
 }  // namespace am::recipe

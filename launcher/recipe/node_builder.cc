@@ -33,6 +33,7 @@ Node Broken(Place place) { return {.place = std::move(place), .broken = true}; }
 }  // namespace
 
 std::optional<Node> NodeBuilder::TakeRoot() {
+  ended_ = true;
   while (!open_.empty()) Close();
   return std::move(root_);
 }
@@ -52,8 +53,12 @@ void NodeBuilder::OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) {
 
 void NodeBuilder::OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                            const std::string& text) {
-  CheckTag(mark, tag);
-  if (tag == "!") CheckQuote(mark);
+  if (RefusesTag(mark, tag)) return Add(Broken(At(mark)), anchor);
+  if (tag == "!") {
+    CheckQuote(mark);
+  } else {
+    CheckRunOn(mark, text);
+  }
   Add(Node{.place = At(mark), .text = text, .quoted = tag == "!"}, anchor);
 }
 
@@ -89,7 +94,11 @@ Place NodeBuilder::At(const YAML::Mark& mark) const {
 std::string NodeBuilder::PathTo(const std::string& key) const {
   std::string path;
   for (const OpenNode& node : open_) {
-    if (node.key) absl::StrAppend(&path, path.empty() ? "" : ".", node.key->key);
+    if (node.node.kind == Node::Kind::kList) {
+      absl::StrAppend(&path, path.empty() ? "" : ".", node.node.items.size());
+    } else if (node.key) {
+      absl::StrAppend(&path, path.empty() ? "" : ".", node.key->key);
+    }
   }
   if (!key.empty()) absl::StrAppend(&path, path.empty() ? "" : ".", key);
   return path;
@@ -105,9 +114,10 @@ void NodeBuilder::Report(const Place& place, std::string key, std::string messag
   out_.push_back(std::move(diagnostic));
 }
 
-// `!!int 3` and the like: values are typed by their keys, so a tag has nothing to say.
-void NodeBuilder::CheckTag(const YAML::Mark& mark, const std::string& tag) {
-  if (tag.empty() || tag == "?" || tag == "!") return;
+// `!!int 3` and the like: values are typed by their keys, so a tag has nothing to say. True where
+// it leaves nothing to be known of the value.
+bool NodeBuilder::RefusesTag(const YAML::Mark& mark, const std::string& tag) {
+  if (tag.empty() || tag == "?" || tag == "!") return false;
   constexpr std::string_view kCore = "tag:yaml.org,2002:";
   std::string shown = tag.starts_with(kCore) ? "!!" + tag.substr(kCore.size()) : tag;
   bool key = !open_.empty() && open_.back().node.kind == Node::Kind::kMap && !open_.back().key;
@@ -115,6 +125,19 @@ void NodeBuilder::CheckTag(const YAML::Mark& mark, const std::string& tag) {
   Report(At(mark), key ? "" : PathTo(""), absl::StrCat("the tag ", shown, " is not supported"),
          include ? "write the values out: a recipe is one file"
                  : "remove it: a value has the type of its key");
+  return !tag.starts_with(kCore) || tag.find('/') != std::string::npos;
+}
+
+// An element of a list that is indented deeper than the one above belongs to that one's text.
+void NodeBuilder::CheckRunOn(const YAML::Mark& mark, const std::string& text) {
+  if (text.find(" - ") == std::string::npos) return;
+  std::string next = lines_.Line(mark.line + 2);
+  size_t content = next.find_first_not_of(' ');
+  bool element = content != std::string::npos && next.substr(content).starts_with("- ");
+  std::string line = lines_.Line(mark.line + 1);
+  if (!element || line.find(text) != std::string::npos) return;
+  Report({file_, mark.line + 2, static_cast<int>(content) + 1}, PathTo(""),
+         "an element that counts as more text of the one above", "indent it as far as that one");
 }
 
 // yaml-cpp takes the end of the file for the closing quote.
@@ -134,14 +157,14 @@ void NodeBuilder::CheckQuote(const YAML::Mark& mark) {
 
 void NodeBuilder::Open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        Node::Kind kind) {
-  CheckTag(mark, tag);
+  bool refused = RefusesTag(mark, tag) && kind == Node::Kind::kList;
   if (static_cast<int>(open_.size()) >= kMaxDepth) RefuseDepth(At(mark));
   if (!open_.empty() && open_.back().node.kind == Node::Kind::kMap && !open_.back().key) {
     throw Refusal{Refusal::Kind::kComplexKey, At(mark),
                   kind == Node::Kind::kMap ? "a key is a map" : "a key is a list",
                   "use a plain name as key"};
   }
-  open_.push_back({.node = {.kind = kind, .place = At(mark)}, .anchor = anchor});
+  open_.push_back({.node = {.kind = kind, .place = At(mark)}, .anchor = anchor, .broken = refused});
 }
 
 void NodeBuilder::Close() {
@@ -159,11 +182,12 @@ void NodeBuilder::Close() {
       if (added) done.node.entries.push_back(std::move(entry));
     }
   }
+  if (done.broken) done.node = Broken(done.node.place);
   Add(std::move(done.node), done.anchor);
 }
 
 void NodeBuilder::Add(Node node, YAML::anchor_t anchor) {
-  if (++nodes_ > kMaxNodes) {
+  if (++nodes_ > kMaxNodes && !ended_) {
     throw Refusal{Refusal::Kind::kLimit, node.place,
                   absl::StrCat("more than ", kMaxNodes, " values once aliases are written out"),
                   "remove the nested aliases"};
@@ -182,6 +206,10 @@ void NodeBuilder::Add(Node node, YAML::anchor_t anchor) {
     AddMerge(parent, std::move(node));
     parent.key.reset();
   } else {
+    // What begins in a line below its key is at the key.
+    if (node.kind != Node::Kind::kScalar && node.place.line > parent.key->place.line) {
+      node.place = parent.key->place;
+    }
     parent.key->value = std::move(node);
     parent.node.entries.push_back(std::move(*parent.key));
     parent.key.reset();

@@ -57,14 +57,16 @@ class NodeBuilder : public YAML::EventHandler {
     YAML::anchor_t anchor = 0;
     std::optional<NodeEntry> key;                     // of a map: read, its value comes next
     std::unordered_map<std::string, size_t> indices;  // of a map: its entries by key
-    std::optional<Place> merge;                       // of a map: its `<<`
+    bool broken = false;                              // refused with its tag
+  std::optional<Place> merge;                       // of a map: its `<<`
     std::vector<Node> merged;                         // and what that names
   };
 
   Place At(const YAML::Mark& mark) const;
   std::string PathTo(const std::string& key) const;
   void Report(const Place& place, std::string key, std::string message, std::string hint);
-  void CheckTag(const YAML::Mark& mark, const std::string& tag);
+  bool RefusesTag(const YAML::Mark& mark, const std::string& tag);
+  void CheckRunOn(const YAML::Mark& mark, const std::string& text);
   void CheckQuote(const YAML::Mark& mark);
   void Open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Node::Kind kind);
   void Close();
@@ -80,6 +82,7 @@ class NodeBuilder : public YAML::EventHandler {
   std::map<YAML::anchor_t, Node> anchors_;
   std::optional<Node> root_;
   size_t nodes_ = 0;
+  bool ended_ = false;  // what is open is closed: no limit is passed any more
 };
 
 }  // namespace am::recipe

@@ -152,7 +152,12 @@ void ApplyOverride(const Override& override, Node& root, Diagnostics& out) {
       auto found = std::find_if(node->entries.begin(), node->entries.end(),
                                 [&](const NodeEntry& entry) { return entry.key == parts[i]; });
       if (override.remove && (last || found == node->entries.end())) {
-        if (found != node->entries.end()) node->entries.erase(found);
+        if (found == node->entries.end()) {
+          refuse("there is nothing to remove");
+          out.back().severity = Severity::kWarning;
+        } else {
+          node->entries.erase(found);
+        }
         return;
       }
       if (found == node->entries.end()) {

@@ -120,13 +120,21 @@ SyntaxError ExplainTab(const LineIndex& lines, int line, size_t column) {
       step = indent;
     }
   }
-  std::string blanks(std::max<size_t>(step, 1), ' ');
   std::string mended;
+  size_t above = 0;     // indentation of the last line, mended
+  bool opened = false;  // and whether it is a key without value
   for (int number = 1; number <= lines.count(); ++number) {
     std::string text = lines.Line(number);
     size_t content = std::min(text.size(), text.find_first_not_of(" \t"));
-    for (size_t i = 0; i < content; ++i) mended += text[i] == '\t' ? blanks : " ";
-    mended += text.substr(content);
+    size_t indent = content;  // where the file has tabs alone, a blank for each
+    if (step > 0 && text.substr(0, content).find('\t') != std::string::npos) {
+      indent = above + (opened ? step : 0);
+    }
+    mended += std::string(indent, ' ') + text.substr(content);
+    if (!IsEmptyOrComment(text)) {
+      above = indent;
+      opened = text.back() == ':';
+    }
     if (number < lines.count()) mended += '\n';
   }
   std::string more =
@@ -148,6 +156,13 @@ SyntaxError ExplainMapValue(const LineIndex& lines, const SyntaxError& at) {
       return {above, static_cast<int>(*colon) + 1, "no blank behind the colon",
               "write `key: value`", WithLine(lines, above, spaced.insert(*colon + 1, " "))};
     }
+    // Elements of a list, of which the name has no colon.
+    while (above > 1 && before.find(':') == std::string::npos &&
+           before.substr(IndentOf(before)).starts_with("- ")) {
+      above = LineAbove(lines, above);
+      before = lines.Line(above);
+      indent = static_cast<int>(IndentOf(before));
+    }
     if (before.find(':') == std::string::npos &&
         before.find_first_not_of(" -") != std::string::npos) {
       std::string keyed = before;
@@ -155,6 +170,16 @@ SyntaxError ExplainMapValue(const LineIndex& lines, const SyntaxError& at) {
       if (keyed.substr(end).starts_with("=")) keyed.erase(end, 1);
       return {above, indent + 1, "neither `key: value` nor `key:`", "add the colon",
               WithLine(lines, above, keyed.insert(end, end < keyed.size() ? ": " : ":"))};
+    }
+    int further = LineAbove(lines, above);
+    bool stepped_out = further > 0 && IndentOf(lines.Line(further)) == IndentOf(line) &&
+                       IndentOf(line) > static_cast<size_t>(indent) &&
+                       ValueOf(before) < before.size();
+    if (stepped_out) {
+      std::string moved = before;
+      moved.replace(0, static_cast<size_t>(indent), std::string(IndentOf(line), ' '));
+      return {above, indent + 1, "indented less deep than the lines around it",
+              "indent it as far as its neighbours", WithLine(lines, above, moved)};
     }
     bool first_colon = line.find(':') + 1 >= static_cast<size_t>(at.column);
     if (first_colon && IndentOf(line) > IndentOf(before)) {
@@ -181,8 +206,9 @@ std::optional<SyntaxError> TextBehindQuote(const LineIndex& lines, int line) {
   }
   std::string mended = text.substr(0, begin) + "''";
   return SyntaxError{line, static_cast<int>(behind) + 1, "text behind the closing quote",
-                     text[begin] == '"' ? "write a quote within as \\\""
-                                        : "write a quote within twice, or put the text in \"",
+                     text[begin] == '"'
+                         ? "put all of it in one pair of quotes, a quote within as \\\""
+                         : "put all of it in one pair of quotes, a quote within twice",
                      WithLine(lines, line, mended)};
 }
 
@@ -228,9 +254,12 @@ SyntaxError ExplainAlias(const LineIndex& lines, SyntaxError at) {
     }
   }
   at.message = "no anchor &" + name + " stands above";
+  bool pattern = name.find_first_of(".*") != std::string::npos;
   if (below) {
     at.message += "; it comes in line " + std::to_string(*below);
     at.hint = "move it above";
+  } else if (pattern) {
+    at.hint = "put text that begins with * in quotes";
   } else {
     std::vector<std::string_view> known(above.begin(), above.end());
     std::string_view near = Nearest(name, known);
