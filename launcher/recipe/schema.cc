@@ -172,11 +172,10 @@ std::vector<std::string_view> KnownKeys(const Section& section, const Part* part
 }
 
 std::vector<std::string_view> KnownKeysOfAllParts(const Section& section) {
-  std::vector<std::string_view> names = KnownKeys(section, nullptr);
-  for (const Section* table = &section; table; table = table->also) {
-    for (const Part& part : table->parts) {
-      for (const Key& key : part.keys) names.push_back(key.name);
-    }
+  std::vector<std::string_view> names;
+  for (const Declaration& declaration : DeclarationsOf(section)) {
+    std::string_view name = declaration.key->name;
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   return names;
 }
