@@ -81,7 +81,7 @@ std::optional<int64_t> SamplesOf(const recipe::Recipe& recipe) {
 
 RunLength LengthOfRun(const recipe::Recipe& recipe, const Batch& batch) {
   RunLength length;
-  std::optional<int64_t> most = GivenCount(recipe, "step_scheduler.max_steps");
+  const int64_t most = GivenCount(recipe, "step_scheduler.max_steps").value_or(0);  // 0: not said
   std::optional<int64_t> samples = SamplesOf(recipe);
   bool packed = GivenCount(recipe, "packed_sequence.packed_sequence_size").has_value() ||
                 GivenCount(recipe, "packed_sequence.pack_size").has_value();
@@ -98,16 +98,16 @@ RunLength LengthOfRun(const recipe::Recipe& recipe, const Batch& batch) {
     length.reason = absl::StrCat(*epochs, *epochs == 1 ? " epoch" : " epochs", " of ",
                                  Grouped(*samples), packed ? " packs" : " samples",
                                  " / global batch ", global, " = ", *length.steps, " steps");
-    if (most && *most < *length.steps) {
-      length.reason = absl::StrCat("max_steps ", *most, ", before ", length.reason);
+    if (most > 0 && most < *length.steps) {
+      length.reason = absl::StrCat("max_steps ", most, ", before ", length.reason);
       length.steps = most;
     }
     return length;
   }
-  if (int64_t steps = most.value_or(0); steps > 0) {
-    length.steps = steps;
+  if (most > 0) {
+    length.steps = most;
     bool certain = (given && !epochs) || !ReadsRealData(recipe);
-    length.reason = absl::StrCat("max_steps ", steps, certain ? "" : " at most");
+    length.reason = absl::StrCat("max_steps ", most, certain ? "" : " at most");
     return length;
   }
   length.reason = packed ? "how many packs the data set fills is known only once it is packed; set "

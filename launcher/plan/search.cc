@@ -32,8 +32,9 @@ recipe::Value& Child(recipe::Value& map, std::string_view name) {
   for (recipe::Entry& entry : entries) {
     if (entry.key == name) return entry.value;
   }
-  entries.push_back({.key = std::string(name)});
-  return entries.back().value;
+  recipe::Entry& added = entries.emplace_back();
+  added.key = name;
+  return added.value;
 }
 
 void Remove(recipe::Value& root, std::string_view section, std::string_view name) {
