@@ -12,6 +12,8 @@
 namespace am::recipe {
 namespace {
 
+constexpr size_t kLabelSize = 63;  // of a DNS label
+
 class Rules {
  public:
   Rules(const Recipe& recipe, const RuleOptions& options, Diagnostics& out)
@@ -464,6 +466,31 @@ class Rules {
       Error("elastic.min_nodes", absl::StrCat(*least, " is above max_nodes ", *most),
             "swap them, or lower it");
     }
+    CheckNamespace();
+  }
+
+  // A DNS label: 63 characters of lower case, digits and dashes. The names of jobs and their pods
+  // come from the job's id, and are never longer.
+  void CheckNamespace() {
+    const Value* given = recipe_.Find("kubernetes.namespace");
+    std::string name = Text("kubernetes.namespace");
+    if (name.empty() || given->expanded) return;
+    std::string label;
+    for (char c : name) {
+      bool upper = c >= 'A' && c <= 'Z';
+      bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+      label += upper ? static_cast<char>(c - 'A' + 'a') : plain ? c : '-';
+    }
+    if (label.size() > kLabelSize) label.resize(kLabelSize);
+    while (label.starts_with('-')) label.erase(0, 1);
+    while (label.ends_with('-')) label.pop_back();
+    if (label == name) return;
+    Error(
+        "kubernetes.namespace",
+        name.size() > kLabelSize
+            ? absl::StrCat("has ", name.size(), " characters, more than ", kLabelSize)
+            : absl::StrCat(Shown("kubernetes.namespace"), " is no name of a namespace"),
+        label.empty() ? "use lower-case letters, digits and dashes" : absl::StrCat("use ", label));
   }
 
   const Recipe& recipe_;
