@@ -84,7 +84,8 @@ const Part* KindOf(const Node& root) {
   constexpr std::pair<std::string_view, std::string_view> kMarks[] = {
       {"flow_matching", "diffusion"}, {"inference", "diffusion"}, {"vae", "diffusion"},
       {"recipe_args", "draft"},       {"datasets", "draft"},      {"processor", "multimodal"}};
-  for (auto [section, kind] : kMarks) {
+  for (const auto& mark : kMarks) {
+    const std::string_view section = mark.first, kind = mark.second;
     bool found = std::any_of(root.entries.begin(), root.entries.end(), [&](const NodeEntry& entry) {
       bool known = FindKey(kRecipeSchema, nullptr, entry.key) != nullptr;
       return entry.key == section || (!known && EditDistance(entry.key, section) <= 1);
