@@ -126,7 +126,7 @@ class Binder {
         Report(entry.place, entry.key,
                "a dotted key, which only overrides on the command line have",
                "write it as maps within each other");
-      } else if (open && !(known_part && LooksKnown(missing, entry)) &&
+      } else if (open && !(known_part && LooksKnown(path.empty() ? known : missing, entry)) &&
                  !(path.empty() && FindElsewhere(entry.key, path))) {
         map.push_back({entry.key, entry.place, BindFree(entry.value, key_path)});
         if (path == "model") NoteOverlay(entry, key_path);
@@ -324,6 +324,14 @@ class Binder {
       Report(entry.place, key_path,
              absl::StrCat("unknown key here: it belongs to the _target_ ", std::string(target)),
              "name that one, or remove the key");
+      return;
+    }
+    for (const NodeEntry& other : node.entries) {
+      bool given = std::find(known.begin(), known.end(), other.key) != known.end();
+      if (!given || EditDistance(entry.key, other.key) > 1) continue;
+      if (!near.empty() && EditDistance(entry.key, near) <= 1) continue;
+      Report(entry.place, key_path, "unknown key",
+             absl::StrCat("did you mean ", other.key, "? it stands at ", ToString(other.place)));
       return;
     }
     Report(entry.place, key_path, "unknown key",
