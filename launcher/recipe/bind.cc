@@ -127,7 +127,8 @@ class Binder {
                "a dotted key, which only overrides on the command line have",
                "write it as maps within each other");
       } else if (open && !(known_part && LooksKnown(path.empty() ? known : missing, entry)) &&
-                 !(path.empty() && FindElsewhere(entry.key, path))) {
+                 !(path.empty() &&
+                   (FindElsewhere(entry.key, path) || !OurName(entry.key).empty()))) {
         map.push_back({entry.key, entry.place, BindFree(entry.value, key_path)});
         if (path == "model") NoteOverlay(entry, key_path);
         NoteTwin(node, entry, key_path);
@@ -298,6 +299,7 @@ class Binder {
              absl::StrCat("write `", std::string(word), ": ", entry.key.substr(value), "`"));
       return PushBroken(map, entry, word);
     }
+    if (RefuseForeignName(node, entry, path, known, map)) return;
     std::string_view near = Nearest(entry.key, missing);
     std::optional<std::string> section_of = FindElsewhere(entry.key, path);
     bool misspelt = !near.empty() && EditDistance(Spelling(entry.key), Spelling(near)) <= 1;
@@ -337,6 +339,29 @@ class Binder {
     Report(entry.place, key_path, "unknown key",
            near.empty() && missing.empty() ? "remove it" : Suggest(entry.key, missing));
     if (!near.empty()) PushBroken(map, entry, near);
+  }
+
+  // The name that another program has for a key of this section, or of another one.
+  bool RefuseForeignName(const Node& node, const NodeEntry& entry, const std::string& path,
+                         const std::vector<std::string_view>& known, Map& map) {
+    std::string_view ours = OurName(entry.key);
+    if (ours.empty() || FindElsewhere(entry.key, path)) return false;
+    std::string name(ours);
+    if (std::find(known.begin(), known.end(), ours) != known.end()) {
+      auto given = std::find_if(node.entries.begin(), node.entries.end(),
+                                [&](const NodeEntry& other) { return other.key == ours; });
+      bool there = given != node.entries.end();
+      Report(entry.place, Join(path, entry.key), "unknown key",
+             absl::StrCat("it is called ", name, " here",
+                          there ? absl::StrCat(", which stands at ", ToString(given->place)) : ""));
+      if (!there) PushBroken(map, entry, ours);
+      return true;
+    }
+    std::optional<std::string> section = FindElsewhere(name, path);
+    if (!section || section->empty()) return false;
+    Report(entry.place, Join(path, entry.key), "unknown key",
+           absl::StrCat("write it as ", *section, ".", name));
+    return true;
   }
 
   // What was probably meant is given, with a value that is not known: no rule judges by its

@@ -2,12 +2,63 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 namespace am::recipe {
 namespace {
 
 constexpr size_t kListed = 12;
 constexpr size_t kTied = 5;  // as near as each other
+
+// Names of transformers' TrainingArguments, of PEFT, of torchtune and of the like.
+constexpr std::pair<std::string_view, std::string_view> kForeign[] = {
+    {"learning_rate", "lr"},
+    {"wd", "weight_decay"},
+    {"adam_epsilon", "eps"},
+    {"epsilon", "eps"},
+    {"epochs", "num_epochs"},
+    {"num_train_epochs", "num_epochs"},
+    {"train_iters", "max_steps"},
+    {"total_steps", "max_steps"},
+    {"gradient_accumulation_steps", "grad_acc_steps"},
+    {"accumulate_grad_batches", "grad_acc_steps"},
+    {"batch_size", "local_batch_size"},
+    {"per_device_train_batch_size", "local_batch_size"},
+    {"micro_batch_size", "local_batch_size"},
+    {"train_batch_size", "global_batch_size"},
+    {"save_steps", "ckpt_every_steps"},
+    {"save_every", "ckpt_every_steps"},
+    {"eval_steps", "val_every_steps"},
+    {"eval_every", "val_every_steps"},
+    {"warmup_steps", "lr_warmup_steps"},
+    {"num_warmup_steps", "lr_warmup_steps"},
+    {"lr_scheduler_type", "lr_decay_style"},
+    {"max_grad_norm", "max_norm"},
+    {"gradient_checkpointing", "activation_checkpointing"},
+    {"tensor_model_parallel_size", "tp_size"},
+    {"tensor_parallel_size", "tp_size"},
+    {"pipeline_model_parallel_size", "pp_size"},
+    {"pipeline_parallel_size", "pp_size"},
+    {"context_parallel_size", "cp_size"},
+    {"expert_model_parallel_size", "ep_size"},
+    {"expert_parallel_size", "ep_size"},
+    {"model_name_or_path", "pretrained_model_name_or_path"},
+    {"model_name", "pretrained_model_name_or_path"},
+    {"output_dir", "checkpoint_dir"},
+    {"save_dir", "checkpoint_dir"},
+    {"resume_from_checkpoint", "restore_from"},
+    {"max_seq_length", "seq_length"},
+    {"max_length", "seq_length"},
+    {"cutoff_len", "seq_length"},
+    {"sequence_length", "seq_length"},
+    {"r", "dim"},
+    {"rank", "dim"},
+    {"lora_rank", "dim"},
+    {"lora_r", "dim"},
+    {"lora_alpha", "alpha"},
+    {"lora_dropout", "dropout"},
+    {"lora_target_modules", "target_modules"},
+};
 
 std::string Normal(std::string_view name) {
   std::string normal(name);
@@ -66,6 +117,14 @@ std::vector<std::string_view> AllNearest(std::string_view name,
 std::string_view Nearest(std::string_view name, std::span<const std::string_view> known) {
   std::vector<std::string_view> best = AllNearest(name, known);
   return best.empty() ? std::string_view() : best.front();
+}
+
+std::string_view OurName(std::string_view foreign) {
+  std::string name = Normal(foreign);
+  for (const auto& [theirs, ours] : kForeign) {
+    if (theirs == name) return ours;
+  }
+  return "";
 }
 
 std::string OrWords(std::span<const std::string_view> words) {

@@ -22,6 +22,10 @@ std::vector<std::string_view> AllNearest(std::string_view name,
 // "did you mean grad_acc_steps?", else "known: a, b, c" (at most 12 of them), else nothing.
 std::string Suggest(std::string_view name, std::span<const std::string_view> known);
 
+// What other training programs call a key of ours, dashes as underscores: "learning_rate" is "lr".
+// Nothing where the name is not known.
+std::string_view OurName(std::string_view foreign);
+
 // "a", "a or b", "a, b or c".
 std::string OrWords(std::span<const std::string_view> words);
 
