@@ -22,14 +22,14 @@ struct Calibration {
   double low_precision_products = 0.49;
   // Causal attention, heads 128 wide, forward and backward together, by the best kernel there is
   // for the machine, as a share of the 16-bit peak.
-  double attention = 0.45;
+  double attention = 0.455;
   // HBM bandwidth that kernels without arithmetic reach: norms, activations, permutations, casts.
-  double memory = 0.77;
+  double memory = 0.785;
   // Links: NVLink and network, per direction.
-  double links = 0.49;
+  double links = 0.48;
   // Seconds the GPU waits in each pass through a layer of experts: the host learns how many tokens
   // came before it can launch on.
-  double expert_gap_s = 0.73e-3;
+  double expert_gap_s = 0.70e-3;
   // Seconds of host work a step for each tensor that is trained and sharded: gradient norm,
   // optimizer, and the sharded tensor's dispatch of each of their operations.
   double tensor_s = 0.69e-3;

@@ -165,6 +165,7 @@ Kernels KernelsOf(const Recipe& recipe, const NodeShape& node) {
                      recipe.String("distributed.strategy") == "megatron_fsdp";
   std::string loss = recipe.Part("loss_fn");
   kernels.fused_loss = absl::StrContains(loss, "linear_ce") || loss == "chunked_ce";
+  kernels.loss_in_float32 = !(loss == "masked_ce" && GivenFalse(recipe, "loss_fn.fp32_upcast"));
   kernels.compiled = GivenTrue(recipe, "compile.enabled") ||
                      GivenTrue(recipe, "distributed.enable_compile") ||
                      GivenTrue(recipe, "model.backend.compile_attn");

@@ -168,15 +168,16 @@ StageCounter::Moment StageCounter::LossAtWork() const {
                                      CountText(p_.tokens), CountText(vocabulary), bytes);
             }};
   }
-  // Logits and float32 log-probabilities of each depth; while the gradient is computed, that of
-  // the log-probabilities and that of the logits. torch.compile makes the latter at once, unless
-  // the vocabulary is spread over tp ranks.
+  // Logits and log-probabilities of each depth, the latter in float32 or as the logits are; while
+  // the gradient is computed, that of the log-probabilities and that of the logits. torch.compile
+  // makes the latter at once, unless the vocabulary is spread over tp ranks.
   double depths = 1 + static_cast<double>(w_.mtp_depths);
-  double at_once = w_.kernels.compiled && w_.dims.tp == 1 ? 4 + bytes : 8;
-  return {p_.tokens * vocabulary * (depths * (bytes + 4) + at_once), [=, this] {
+  double log = w_.kernels.loss_in_float32 ? 4 : bytes;
+  double gradients = log + (w_.kernels.compiled && w_.dims.tp == 1 ? bytes : log);
+  return {p_.tokens * vocabulary * (depths * (bytes + log) + gradients), [=, this] {
             return absl::StrFormat(
-                "%s tokens · %s logits · (%g · (%g B + log-probabilities 4 B) + gradients %g B)",
-                CountText(p_.tokens), CountText(vocabulary), depths, bytes, at_once);
+                "%s tokens · %s logits · (%g · (%g B + log-probabilities %g B) + gradients %g B)",
+                CountText(p_.tokens), CountText(vocabulary), depths, bytes, log, gradients);
           }};
 }
 

@@ -22,10 +22,6 @@ constexpr double kExposedWithPrefetch = 0.15;
 constexpr double kExposed = 0.5;
 // Adam in PyTorch, one operation after another on 16-bit states: about 22 passes of 2 bytes.
 constexpr double kOptimizerBytes = 44;
-// Logits: written, read for the maximum and the sum, read and written backward, read twice by the
-// products. Fused losses keep them on the chip but for the products.
-constexpr double kLossPasses = 6;
-constexpr double kFusedLossPasses = 3;
 // Recorded runs on real data against the model, docs/predictor.md: packed text on one hand; images,
 // or packed samples cut over context-parallel ranks, on the other.
 constexpr double kRealDataLow = 1.0;
@@ -33,6 +29,19 @@ constexpr double kRealDataHigh = 2.5;
 constexpr double kUnevenDataHigh = 5;
 
 bool Trains(const Workload& workload) { return !workload.adapter; }
+
+// Bytes that a logit of `wide` bytes costs: written by its product and, as a gradient, read by two.
+// Unless the loss is fused with them, between these the softmax reads it twice and writes its
+// logarithm; the gradient of that is written, read twice beside it and written as that of the
+// logit; and with a softmax in float32 there is a cast on the way to it and one on the way back.
+double LossBytes(const Workload& workload, double wide) {
+  double bytes = 3 * wide;
+  if (workload.kernels.fused_loss) return bytes;
+  double softmax = workload.kernels.loss_in_float32 ? 4 : wide;
+  bytes += 8 * softmax;
+  if (softmax != wide) bytes += 2 * (wide + softmax);
+  return bytes;
+}
 
 // What one rank of one pipeline place holds and does.
 struct Place {
@@ -212,15 +221,17 @@ class StepTimer {
     double heads = 1 + static_cast<double>(shape.mtp ? workload_.mtp_depths : 0);
     double passes = 2 + (Trains(workload_) ? 1 : 0);
     head_flops_ = heads * passes * 2 * tokens_ * static_cast<double>(shape.hidden_size) * vocab;
-    head_bytes_ = heads * rates_.element * tokens_ * vocab *
-                  (workload_.kernels.fused_loss ? kFusedLossPasses : kLossPasses);
+    logits_ = heads * tokens_ * vocab;
+    bytes_of_logit_ = LossBytes(workload_, rates_.element);
+    head_bytes_ = logits_ * bytes_of_logit_;
     return head_flops_ / rates_.products + head_bytes_ / rates_.memory;
   }
   void HeadTerm(double seconds) {
     Add("logits and loss", seconds * micro_batches_,
-        absl::StrFormat("%g micro-batches · (%.3g FLOP / %.0f TFLOP/s + %.3g B / %.0f GB/s)",
-                        micro_batches_, head_flops_, rates_.products / 1e12, head_bytes_,
-                        rates_.memory / 1e9));
+        absl::StrFormat(
+            "%g micro-batches · (%.3g FLOP / %.0f TFLOP/s + %.3g logits · %g B / %.0f GB/s)",
+            micro_batches_, head_flops_, rates_.products / 1e12, logits_, bytes_of_logit_,
+            rates_.memory / 1e9));
   }
 
   // Gradients of experts are read, added to and written in each micro-batch but the first.
@@ -336,6 +347,8 @@ class StepTimer {
   double micro_batches_ = 1;  // of a step
   double head_flops_ = 0;
   double head_bytes_ = 0;
+  double logits_ = 0;  // of a micro-batch, all heads
+  double bytes_of_logit_ = 0;
   std::vector<Place> places_;  // by pipeline rank
   StepTimeEstimate estimate_;
 };

@@ -48,6 +48,7 @@ struct Kernels {
   bool grouped_experts = true;    // grouped products, not a loop over experts
   bool prefetch = false;          // FSDP gathers the next layer during this one
   bool fused_loss = false;        // logits never stored whole (fused or chunked cross entropy)
+  bool loss_in_float32 = true;    // else softmax and its gradient in the logits' own precision
   bool compiled = false;
   bool quantized_dense = true;  // FP8 and MXFP8 cover the dense projections, not experts alone
   Dispatcher dispatcher = Dispatcher::kTorch;

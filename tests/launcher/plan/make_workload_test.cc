@@ -156,6 +156,22 @@ TEST(MakeWorkload, TakesKernelsFromTheBackendThenFromTheModel) {
             Dispatcher::kDeepEp);
 }
 
+TEST(MakeWorkload, ComputesTheLossInFloat32UnlessMaskedCrossEntropyIsToldOtherwise) {
+  struct Case {
+    const char* loss;
+    bool float32;
+  };
+  constexpr Case kCases[] = {
+      {"", true},
+      {"loss_fn: {_target_: MaskedCrossEntropy}", true},
+      {"loss_fn: {_target_: MaskedCrossEntropy, fp32_upcast: true}", true},
+      {"loss_fn: {_target_: MaskedCrossEntropy, fp32_upcast: false}", false},
+  };
+  for (auto [loss, float32] : kCases) {
+    EXPECT_EQ(Of(loss).kernels.loss_in_float32, float32) << loss;
+  }
+}
+
 TEST(MakeWorkload, LeavesRecomputationOpenWhereTheRecipeIsSilent) {
   struct Case {
     const char* sections;

@@ -182,6 +182,23 @@ TEST(Memory, RecomputationKeepsLess) {
   EXPECT_LT(full, 0.4 * selective);
 }
 
+TEST(Memory, TakesTheLossInTheLogitsPrecisionWhereItIsNotRaised) {
+  Workload w = OnH100(testing::Llama(testing::kLlama8B), 8, 8192, 4);
+  w.recompute = Recompute::kFull;
+  auto logits = [&](const char* formula) {
+    for (const Term& term : ExplainMemory(w)) {
+      if (term.name != "logits") continue;
+      EXPECT_THAT(term.formula, HasSubstr(formula));
+      return term.value * 1024 * 1024 * 1024 / (4.0 * 8192 * 128256);
+    }
+    ADD_FAILURE() << "no logits";
+    return 0.0;
+  };
+  EXPECT_NEAR(logits("(2 B + log-probabilities 4 B) + gradients 8 B)"), 14, 1e-9);
+  w.kernels.loss_in_float32 = false;
+  EXPECT_NEAR(logits("(2 B + log-probabilities 2 B) + gradients 4 B)"), 8, 1e-9);
+}
+
 TEST(Memory, UnevenRoutingTakesRoomForTheFullestRank) {
   Workload w = OnH100(testing::Qwen3Moe30B(), 8, 32768, 4);
   double alone = EstimateMemory(w).worst.activations;

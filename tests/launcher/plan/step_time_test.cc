@@ -233,6 +233,24 @@ TEST(StepTime, EightBitProductsAreFasterAndPayForTheirCasts) {
   EXPECT_EQ(TermOf(experts, "expert products"), TermOf(b, "expert products"));
 }
 
+TEST(StepTime, ALossInTheLogitsPrecisionMovesFewerBytesAndAFusedOneTheFewest) {
+  Workload workload = Of(Dense());
+  auto bytes = [&](const char* of_logit) {
+    StepTimeEstimate estimate = EstimateStepTime(workload);
+    for (const Term& term : estimate.terms) {
+      if (term.name != "logits and loss") continue;
+      EXPECT_THAT(term.formula, testing::HasSubstr(of_logit));
+    }
+    return TermOf(estimate, "logits and loss");
+  };
+  double wide = bytes("logits · 50 B");
+  workload.kernels.loss_in_float32 = false;
+  double narrow = bytes("logits · 22 B");
+  workload.kernels.fused_loss = true;
+  EXPECT_LT(bytes("logits · 6 B"), narrow);
+  EXPECT_LT(narrow, wide);
+}
+
 TEST(StepTime, EachCalibratedNumberMovesAStepThatExercisesIt) {
   Workload workload = Of(WithExperts());
   workload.dims.dp_shard = workload.dims.ep = 8;
