@@ -37,8 +37,4 @@ struct Binding {
 Binding Bind(const Section& section, const Node& node, const std::string& path,
              const BindOptions& options);
 
-// The known target that one was probably meant to be, and its part; nothing where none is near.
-std::string NearestTarget(const Section& section, std::string_view wanted);
-const Part* NearestPart(const Section& section, std::string_view wanted);
-
 }  // namespace am::recipe

@@ -18,6 +18,7 @@
 #include "launcher/recipe/secret.h"
 #include "launcher/recipe/suggest.h"
 #include "launcher/recipe/syntax.h"
+#include "launcher/recipe/target.h"
 
 namespace am::recipe {
 namespace {

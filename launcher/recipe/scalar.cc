@@ -140,6 +140,34 @@ std::optional<std::string> ParseChoice(const Key& key, std::string_view text) {
   return std::nullopt;
 }
 
+decltype(Value::data) ParseAs(const Key& key, const std::string& text) {
+  auto in_range = [&](double value) { return value >= key.least && value <= key.most; };
+  switch (key.type) {
+    case Type::kBool:
+      if (auto parsed = ParseBool(text)) return *parsed;
+      return {};
+    case Type::kInt:
+      if (auto parsed = ParseInt(text); parsed && in_range(static_cast<double>(*parsed))) {
+        return *parsed;
+      }
+      return {};
+    case Type::kFloat:
+      if (auto parsed = ParseFloat(text); parsed && in_range(*parsed)) return *parsed;
+      return {};
+    case Type::kDtype:
+      if (auto parsed = ParseDtype(text)) return *std::move(parsed);
+      return {};
+    case Type::kChoice:
+      if (auto parsed = ParseChoice(key, text)) return *std::move(parsed);
+      return {};
+    case Type::kSlurmTime:
+      if (auto parsed = ParseSlurmTime(text)) return ToString(*parsed);
+      return {};
+    default:
+      return text;
+  }
+}
+
 decltype(Value::data) TypeFreely(std::string_view text) {
   if (IsNullWord(text)) return std::monostate();
   std::string lower = Lower(text);

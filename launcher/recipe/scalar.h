@@ -18,6 +18,8 @@ std::optional<double> ParseFloat(std::string_view text);  // 1e-5, .5, -3., 1_00
 std::optional<std::string> ParseDtype(std::string_view text);  // "bfloat16", "float32", …, "auto"
 // The canonical spelling of one of key.choices.
 std::optional<std::string> ParseChoice(const Key& key, std::string_view text);
+// The text as the key's type, within its range; null where it is none.
+decltype(Value::data) ParseAs(const Key& key, const std::string& text);
 bool IsNullWord(std::string_view text);  // "", ~, null, Null, NULL, none, None
 
 // The scalar typed by YAML 1.2's core schema, plus floats without a dot; for free maps.
