@@ -104,6 +104,12 @@ absl::StatusOr<CheckOptions> ReadCheckOptions(const Words& words) {
   return options;
 }
 
+std::optional<plan::Cluster> NamedCluster(const std::string& name, recipe::Diagnostics& out) {
+  plan::ClusterResult loaded = plan::LoadCluster(name, plan::ProbeMachine);
+  out.insert(out.end(), loaded.diagnostics.begin(), loaded.diagnostics.end());
+  return std::move(loaded.cluster);
+}
+
 Checked Check(const std::string& path, const CheckOptions& options,
               const std::optional<plan::Cluster>& cluster) {
   Checked checked;

@@ -36,6 +36,10 @@ struct Checked {
   recipe::Diagnostics diagnostics;
 };
 
+// The cluster that a command names. Nothing where it cannot be had; `out` then says why, at its
+// place in the cluster's file.
+std::optional<plan::Cluster> NamedCluster(const std::string& name, recipe::Diagnostics& out);
+
 // Without a cluster only what no machines at all could meet is refused.
 Checked Check(const std::string& path, const CheckOptions& options,
               const std::optional<plan::Cluster>& cluster);

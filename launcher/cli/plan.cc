@@ -122,14 +122,18 @@ int RunPlan(CommandContext& context) {
   if (!recipe.ok()) return fail(recipe.status().message());
   absl::StatusOr<Questions> questions = ReadQuestions(*words);
   if (!questions.ok()) return fail(questions.status().message());
-  auto cluster = plan::FindCluster(questions->check.cluster.value_or("local"), plan::ProbeMachine);
-  if (!cluster.ok()) return fail(cluster.status().message());
-  Checked checked = Check(*recipe, questions->check, *cluster);
+  Checked checked;
+  auto cluster = NamedCluster(questions->check.cluster.value_or("local"), checked.diagnostics);
+  if (cluster) {
+    recipe::Diagnostics of_cluster = std::move(checked.diagnostics);
+    checked = Check(*recipe, questions->check, *cluster);
+    checked.diagnostics.insert(checked.diagnostics.begin(), of_cluster.begin(), of_cluster.end());
+  }
   // On a terminal the page has the warnings.
   bool page = checked.plan && !questions->json && !questions->explain && IsTerminal(context.out);
   Tell(context.err, checked.diagnostics,
        page ? recipe::Severity::kError : recipe::Severity::kWarning);
-  absl::StatusOr<Answers> answers = Answer(*questions, checked, *cluster);
+  absl::StatusOr<Answers> answers = Answer(*questions, checked, cluster.value_or(plan::Cluster{}));
   if (!answers.ok()) return fail(answers.status().message());
   if (questions->json) {
     PrintJson(checked, *answers, context.out);

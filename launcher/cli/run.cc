@@ -19,7 +19,6 @@
 #include "launcher/cli/command.h"
 #include "launcher/cli/run_job.h"
 #include "launcher/cli/words.h"
-#include "launcher/plan/machine.h"
 #include "launcher/plan/plan.h"
 #include "launcher/recipe/load.h"
 #include "worker/agent/rank_program.h"
@@ -146,10 +145,12 @@ int RunRun(CommandContext& context) {
   if (!asked.ok()) {
     return Fail(context, absl::StrCat(asked.status().message(), " (amctl help run)"));
   }
-  auto cluster = plan::FindCluster(asked->cluster, plan::ProbeMachine);
-  if (!cluster.ok()) return Fail(context, cluster.status().message());
-
   recipe::Diagnostics diagnostics;
+  std::optional<plan::Cluster> cluster = NamedCluster(asked->cluster, diagnostics);
+  if (!cluster) {
+    Tell(context.err, diagnostics);
+    return kExitUsage;
+  }
   std::optional<Prepared> prepared =
       Prepare(*asked,
               recipe::LoadRecipe({.path = asked->recipe,

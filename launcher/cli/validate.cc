@@ -3,7 +3,6 @@
 #include "common/exit_status.h"
 #include "launcher/cli/check.h"
 #include "launcher/cli/command.h"
-#include "launcher/plan/machine.h"
 
 namespace am::cli {
 namespace {
@@ -45,15 +44,17 @@ int RunValidate(CommandContext& context) {
   if (!options.ok()) return fail(options.status().message());
   bool json = words->Has("json");
   std::optional<plan::Cluster> cluster;
+  recipe::Diagnostics of_cluster;
   // --check-paths needs a layout; this machine's will do.
   if (options->names_machines() || options->check_paths) {
-    auto found = plan::FindCluster(options->cluster.value_or("local"), plan::ProbeMachine);
-    if (!found.ok()) return fail(found.status().message());
-    cluster = *found;
+    cluster = NamedCluster(options->cluster.value_or("local"), of_cluster);
   }
-  bool wrong = false;
-  nlohmann::json all = nlohmann::json::array();
+  bool no_cluster = recipe::HasErrors(of_cluster);
+  bool wrong = no_cluster;
+  nlohmann::json all = recipe::ToJson(of_cluster);
+  if (!json) Tell(context.err, of_cluster);
   for (const std::string& path : words->plain) {
+    if (no_cluster) break;
     Checked checked = Check(path, *options, cluster);
     wrong = wrong || recipe::HasErrors(checked.diagnostics);
     if (json) {
