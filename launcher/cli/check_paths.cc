@@ -52,16 +52,6 @@ bool MatchesAny(const std::string& pattern) {
   return any;
 }
 
-// The directory itself or the nearest above it that is there.
-fs::path NearestThere(fs::path path) {
-  while (!path.empty() && !Exists(path.string())) {
-    fs::path above = path.parent_path();
-    if (above == path) break;
-    path = above;
-  }
-  return path.empty() ? fs::path(".") : path;
-}
-
 class PathChecker {
  public:
   PathChecker(const recipe::Recipe& recipe, const recipe::Environment& environment)
@@ -159,7 +149,7 @@ class PathChecker {
   }
 
   void CheckOutput(const std::string& directory, const std::string& key) {
-    std::string there = NearestThere(directory).string();
+    std::string there = NearestThere(directory);
     if (!IsDirectory(there)) {
       Report(key, absl::StrCat(there, " is a file, so ", directory, " cannot be made"),
              "choose another directory");
@@ -178,6 +168,16 @@ class PathChecker {
 };
 
 }  // namespace
+
+std::string NearestThere(const std::string& path) {
+  fs::path there = path;
+  while (!there.empty() && !Exists(there.string())) {
+    fs::path above = there.parent_path();
+    if (above == there) break;
+    there = above;
+  }
+  return there.empty() ? "." : there.string();
+}
 
 recipe::Diagnostics CheckPaths(const recipe::Recipe& recipe,
                                const recipe::Environment& environment) {

@@ -133,6 +133,9 @@ int RunPlan(CommandContext& context) {
   bool page = checked.plan && !questions->json && !questions->explain && IsTerminal(context.out);
   Tell(context.err, checked.diagnostics,
        page ? recipe::Severity::kError : recipe::Severity::kWarning);
+  if (!checked.plan && !recipe::HasErrors(checked.diagnostics)) {
+    context.err << "amctl plan: no plan can be made before the variables above are set\n";
+  }
   absl::StatusOr<Answers> answers = Answer(*questions, checked, cluster.value_or(plan::Cluster{}));
   if (!answers.ok()) return fail(answers.status().message());
   if (questions->json) {
