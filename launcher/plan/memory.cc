@@ -73,9 +73,9 @@ StageCounter::StageCounter(const Workload& workload, const Prepared& prepared, i
 
 void StageCounter::Count() {
   Parameters();
-  Gradients();
   Optimizer();
   LayerActivationsInFlight();
+  Gradients();
   AtWork();
   Buffers();
   Overhead();

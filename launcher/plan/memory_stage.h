@@ -85,6 +85,8 @@ class StageCounter {
   void Gathered();
   // Trained numbers whose gradients FSDP reduces.
   double Reduced(const HeldNumbers& held) const;
+  // Bytes of a gradient from its reduction, or where there is none, until the optimizer's step.
+  double KeptGradientBytes() const;
   void Gradients();
   void Optimizer();
   // Chunks of layers whose activations wait for their backward pass. 1F1B keeps pp - stage
@@ -118,6 +120,7 @@ class StageCounter {
   const StageContent& content_;
   Ledger ledger_;
   HeldNumbers held_, ends_, largest_;
+  double gone_ = 0;  // bytes counted beside the gradients that are gone when those are all there
 };
 
 }  // namespace am::plan

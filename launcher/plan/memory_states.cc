@@ -103,29 +103,58 @@ double StageCounter::Reduced(const HeldNumbers& held) const {
          (p_.expert_shards > 1 ? held.experts.trained : 0);
 }
 
-void StageCounter::Gradients() {
-  auto group = &RankMemory::gradients;
+double StageCounter::KeptGradientBytes() const {
+  // The optimizer takes a gradient in the type of what it steps on: FSDP2 casts a reduced one back
+  // to that of the stored weight, and autograd adds up a plain tensor's in its own.
+  double stepped = std::max(Resident(), w_.bytes.master);
   // A rank alone leaves them as its kernels write them: nothing is reduced.
-  double bytes = OnCpu(w_) && w_.dims.world() == 1 ? std::min(w_.bytes.gradient, w_.bytes.parameter)
-                                                   : w_.bytes.gradient;
+  if (OnCpu(w_)) stepped = w_.dims.world() == 1 ? w_.bytes.parameter : w_.bytes.gradient;
+  return std::min(w_.bytes.gradient, stepped);
+}
+
+void StageCounter::Gradients() {
+  double kept = KeptGradientBytes(), bytes = 0;
   bool sharded = p_.dense_shards > 1 || p_.expert_shards > 1;
-  if (!sharded || (w_.keeps_full_gradients && p_.accumulates)) {
+  std::function<std::string()> formula;
+  if (sharded && w_.keeps_full_gradients && p_.accumulates) {
+    // What FSDP has not reduced yet waits whole, as it will be reduced.
     double tables = w_.adapter ? 0 : held_.tables;
-    double numbers = held_.Trained() - tables + tables / p_.dense_shards;
-    ledger_.Add(group, "gradients", numbers * bytes, [&] {
-      return absl::StrFormat("%s · %g B%s", Numbers(numbers, "trained numbers"), bytes,
-                             sharded ? ", whole until the last micro-batch" : "");
-    });
-    if (w_.gradient_buckets && w_.dims.dp() > 1) {
-      ledger_.Add(group, "gradient buckets", numbers * bytes, [&] {
-        return absl::StrFormat("%s numbers in buckets beside them · %g B", CountText(numbers),
-                               bytes);
-      });
-    }
+    double whole = Reduced(held_), plain = held_.Trained() - tables - whole;
+    bytes = whole * w_.bytes.gradient + (plain + tables / p_.dense_shards) * kept;
+    formula = [=, this] {
+      std::string text = absl::StrFormat("%s · %g B, whole until the last micro-batch",
+                                         Numbers(whole, "trained numbers"), w_.bytes.gradient);
+      if (plain > 0)
+        absl::StrAppendFormat(&text, ", %s of no other rank · %g B", CountText(plain), kept);
+      return text;
+    };
   } else {
-    ledger_.Add(group, "gradients", Shard(&Pool::trained) * bytes, [&] {
+    bytes = Shard(&Pool::trained) * kept;
+    formula = [=, this] {
       return absl::StrCat(Numbers(held_.Trained(), "trained numbers"),
-                          absl::StrFormat(" · %g B", bytes), Shards());
+                          absl::StrFormat(" · %g B", kept), Shards());
+    };
+  }
+  // They grow from nothing in the only backward pass, while activations and gathered weights go.
+  if (!p_.accumulates && w_.dims.pp == 1 && w_.node.gpus > 0) {
+    double going = ledger_.sums().activations * kGib;
+    if (w_.keeps_gathered) {
+      going += (Copied(held_) - Copied(ends_)) * w_.bytes.parameter;
+    }
+    double beside = std::max(0.0, bytes - going);
+    gone_ = going + beside - bytes;
+    ledger_.Add(&RankMemory::gradients, "gradients", beside, [&] {
+      return absl::StrFormat("%s, less %.2f GiB of activations and gathered weights that go",
+                             formula(), going / kGib);
+    });
+  } else {
+    gone_ = ledger_.sums().activations * kGib;
+    ledger_.Add(&RankMemory::gradients, "gradients", bytes, formula);
+  }
+  if (w_.gradient_buckets && !sharded && w_.dims.dp() > 1) {
+    double numbers = held_.Trained();
+    ledger_.Add(&RankMemory::gradients, "gradient buckets", numbers * kept, [&] {
+      return absl::StrFormat("%s numbers in buckets beside them · %g B", CountText(numbers), kept);
     });
   }
 }

@@ -135,11 +135,11 @@ double StageCounter::ReducedHead() const {
 
 StageCounter::Moment StageCounter::EndsReduced() const {
   double ends = Reduced(ends_), bytes = w_.bytes.parameter + w_.bytes.gradient;
-  double gone = ledger_.sums().activations * kGib;
+  double gone = gone_;
   return {ends * bytes - gone, [=, this] {
             return absl::StrFormat(
-                "%s numbers of the ends · (%g B computed + %g B reduced), less %.2f GiB of "
-                "activations that are gone by then",
+                "%s numbers of the ends · (%g B computed + %g B reduced), less %.2f GiB that are "
+                "gone by then",
                 CountText(ends), w_.bytes.parameter, w_.bytes.gradient, gone / kGib);
           }};
 }

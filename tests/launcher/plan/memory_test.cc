@@ -34,6 +34,7 @@ TEST(Memory, CountsSixteenBytesAParameterOnOneGpuAsZeroDoes) {
   // Rajbhandari et al. 2020, section 3.1: 2 + 2 of parameters and gradients, 12 of float32 copies.
   Workload w = OnH100(testing::Llama(testing::kLlama8B), 1, 1, 1);
   w.bytes.gradient = 2;
+  w.grad_acc_steps = 2;  // else they grow while activations go
   RankMemory memory = EstimateMemory(w).worst;
   EXPECT_NEAR((memory.parameters + memory.gradients + memory.optimizer) * kGib, 16.0 * 8030261248.0,
               16);
@@ -180,6 +181,33 @@ TEST(Memory, RecomputationKeepsLess) {
   double full = EstimateMemory(w).worst.activations;
   EXPECT_LT(selective, 0.6 * none);
   EXPECT_LT(full, 0.4 * selective);
+}
+
+TEST(Memory, GradientsOfTheOnlyBackwardPassGrowWhileActivationsGo) {
+  Workload w = OnH100(testing::Llama(testing::kLlama8B), 8, 8192, 4);
+  EXPECT_GT(EstimateMemory(w).worst.activations, 8030261248.0 * 4 / 8 / kGib);
+  EXPECT_THAT(FormulaOf(ExplainMemory(w), "gradients"), "no term gradients");
+  w.grad_acc_steps = 2;
+  EXPECT_THAT(FormulaOf(ExplainMemory(w), "gradients"),
+              "8.03e9 trained numbers · 4 B / 8 shards = 3.74 GiB");
+  w.grad_acc_steps = 1;
+  w.seq_length = 64;
+  w.kernels.fused_loss = true;
+  EXPECT_THAT(FormulaOf(ExplainMemory(w), "gradients"), HasSubstr(" · 4 B / 8 shards, less 1.06 GiB of"));
+}
+
+TEST(Memory, KeepsReducedGradientsInTheTypeThatTheOptimizerStepsOn) {
+  Workload w = OnH100(testing::Qwen3Moe30B(), 8, 4096, 4);
+  w.dims.ep = 8;
+  w.grad_acc_steps = 2;
+  EXPECT_THAT(FormulaOf(ExplainMemory(w), "gradients"), HasSubstr(" · 4 B (experts / 1 shards"));
+  w.bytes.master = 0;
+  EXPECT_THAT(FormulaOf(ExplainMemory(w), "gradients"), HasSubstr(" · 2 B (experts / 1 shards"));
+  w.keeps_full_gradients = true;
+  EXPECT_THAT(FormulaOf(ExplainMemory(w), "gradients"),
+              HasSubstr(" · 4 B, whole until the last micro-batch, 3.62e9 of no other rank · 2 B"));
+  w.bytes.resident = 4;
+  EXPECT_THAT(FormulaOf(ExplainMemory(w), "gradients"), HasSubstr("of no other rank · 4 B"));
 }
 
 TEST(Memory, TakesTheLossInTheLogitsPrecisionWhereItIsNotRaised) {
