@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "launcher/plan/search_judge.h"
 #include "tests/launcher/plan/plans.h"
 
 namespace am::plan {
