@@ -11,6 +11,8 @@ std::optional<model::FoundConfig> FindModelOf(const recipe::Recipe& recipe,
   std::string name = ModelName(recipe);
   if (name.empty()) return std::nullopt;
   nlohmann::json overrides = recipe.Undeclared("model");
+  // There it names how the model is called, not what config.json calls it.
+  if (recipe.kind() == "diffusion") overrides.erase("model_type");
   const recipe::Value* config = recipe.Find("model.config");
   if (config && config->map()) overrides.update(recipe.Undeclared("model.config"));
   if (nlohmann::json text = recipe.Free("model.text_config"); text.is_object()) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "launcher/plan/image_sample.h"
 #include "launcher/plan/plan.h"
 
 namespace am::plan {
@@ -24,6 +25,13 @@ bool GivenFalse(const Recipe& recipe, std::string_view key) {
   const recipe::Value* value = recipe.Find(key);
   const bool* flag = value ? std::get_if<bool>(&value->data) : nullptr;
   return flag && !*flag;
+}
+
+// Diffusion recipes keep in a section fsdp what others have in distributed.
+bool ShardingGiven(bool (*given)(const Recipe&, std::string_view), const Recipe& recipe,
+                   const char* key) {
+  return given(recipe, absl::StrCat("distributed.", key)) ||
+         given(recipe, absl::StrCat("fsdp.", key));
 }
 
 double GivenNumber(const Recipe& recipe, std::string_view key, double otherwise) {
@@ -91,7 +99,8 @@ StateBytes BytesOf(const Recipe& recipe, const std::string& trained, const std::
   StateBytes bytes;
   bytes.parameter = BytesOf(compute);
   bytes.gradient =
-      BytesOf(GivenText(recipe, "distributed.mp_policy.reduce_dtype").value_or("float32"));
+      BytesOf(GivenText(recipe, "distributed.mp_policy.reduce_dtype")
+                  .value_or(GivenText(recipe, "fsdp.reduce_dtype").value_or("float32")));
   bytes.frozen = FrozenBytes(recipe, BytesOf(trained));
   auto of = [&](const char* key) { return BytesOf(GivenText(recipe, key).value_or("float32")); };
   // Weights that are kept wider than they are computed with are their own master copy.
@@ -141,6 +150,10 @@ AttentionKernel AttentionOf(const Recipe& recipe, const NodeShape& node) {
     if (*attn == "eager") return AttentionKernel::kEager;
     return *attn == "te" ? AttentionKernel::kTransformerEngine : AttentionKernel::kSdpa;
   }
+  // Models of Hugging Face diffusers.
+  if (std::optional<std::string> attn = GivenText(recipe, "model.attention_backend")) {
+    return absl::StartsWith(*attn, "flash") ? AttentionKernel::kFlash : AttentionKernel::kSdpa;
+  }
   return node.gpus > 0 ? AttentionKernel::kTransformerEngine : AttentionKernel::kSdpa;
 }
 
@@ -161,13 +174,13 @@ Kernels KernelsOf(const Recipe& recipe, const NodeShape& node) {
   // Without Transformer Engine's linears, te_fp8 reaches the experts alone.
   kernels.quantized_dense = !recipe.Has("model.backend.te_fp8") || !linear || *linear == "te";
   kernels.grouped_experts = GivenText(recipe, "model.backend.experts") != "torch";
-  kernels.prefetch = GivenTrue(recipe, "distributed.enable_fsdp2_prefetch") ||
+  kernels.prefetch = ShardingGiven(GivenTrue, recipe, "enable_fsdp2_prefetch") ||
                      recipe.String("distributed.strategy") == "megatron_fsdp";
   std::string loss = recipe.Part("loss_fn");
   kernels.fused_loss = absl::StrContains(loss, "linear_ce") || loss == "chunked_ce";
   kernels.loss_in_float32 = !(loss == "masked_ce" && GivenFalse(recipe, "loss_fn.fp32_upcast"));
   kernels.compiled = GivenTrue(recipe, "compile.enabled") ||
-                     GivenTrue(recipe, "distributed.enable_compile") ||
+                     ShardingGiven(GivenTrue, recipe, "enable_compile") ||
                      GivenTrue(recipe, "model.backend.compile_attn");
   return kernels;
 }
@@ -293,6 +306,7 @@ std::optional<Adapter> AdapterOf(const Recipe& recipe, const model::ModelShape& 
 }
 
 bool ReadsRealData(const Recipe& recipe) {
+  if (TrainsOnCache(recipe)) return true;
   if (!recipe.Has("dataset")) return false;
   std::string target =
       GivenText(recipe, "dataset._target_").value_or(GivenText(recipe, "dataset").value_or(""));
@@ -362,6 +376,9 @@ Training TrainingOf(const Recipe& recipe, std::shared_ptr<const model::ModelShap
     workload.recompute = *recompute == "full"        ? Recompute::kFull
                          : *recompute == "selective" ? Recompute::kSelective
                                                      : Recompute::kNone;
+  } else if (recipe.Has("fsdp.activation_checkpointing")) {
+    workload.recompute =
+        GivenTrue(recipe, "fsdp.activation_checkpointing") ? Recompute::kFull : Recompute::kNone;
   } else {
     workload.recompute_assumed = true;
   }
@@ -375,9 +392,9 @@ Training TrainingOf(const Recipe& recipe, std::shared_ptr<const model::ModelShap
       workload.strategy == "ddp" && !GivenTrue(recipe, "distributed.gradient_as_bucket_view");
   workload.sequence_parallel = GivenTrue(recipe, "distributed.sequence_parallel");
   workload.trains_towers = TrainsTowers(recipe, *shape);
-  workload.shape = std::move(shape);
+  workload.shape = TrainsOnCache(recipe) ? DenoiserOf(*shape) : std::move(shape);
   training.keeps_experts_gathered = !GivenTrue(recipe, "distributed.moe.reshard_after_forward");
-  training.defers_gradient_sync = !GivenFalse(recipe, "distributed.defer_fsdp_grad_sync");
+  training.defers_gradient_sync = !ShardingGiven(GivenFalse, recipe, "defer_fsdp_grad_sync");
   return training;
 }
 

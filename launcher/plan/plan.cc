@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "launcher/plan/image_sample.h"
 #include "launcher/plan/rules.h"
 
 namespace am::plan {
@@ -167,6 +168,9 @@ PlanResult MakePlan(const recipe::Recipe& recipe, const Cluster& cluster,
   std::string seq_reason;
   plan.seq_length = options.seq_length;
   if (!plan.seq_length) plan.seq_length = SequenceLength(recipe, seq_reason);
+  if (!plan.seq_length && options.model) {
+    plan.seq_length = ImageSequenceLength(recipe, options.model->json, seq_reason);
+  }
   Placement placement = Place(plan.dims, cluster, plan.nodes, plan.ranks_per_node);
   for (const PlacementNote& note : placement.notes) {
     recipe.Report(out, note.severity, note.key, note.message, note.hint);

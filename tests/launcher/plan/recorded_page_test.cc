@@ -76,15 +76,17 @@ constexpr char kPredictions[] = R"(
 
 Recorded, then predicted. Step times in seconds, tokens a second of all GPUs, model TFLOP/s a GPU,
 memory in GiB of the fullest GPU and what a GPU offers. An empty cell was not recorded, or cannot be
-said: images, and samples whose length nothing fixes, have no tokens a step. `kept back`: not given
-to the project. What a step time is made of, and how far it errs: `predictor.md`; the memory:
-`memory.md`. No row records its memory; that every run fitted its GPUs is a weak check, and where
-the estimate is above the limit, it is an upper bound that the run stayed below.
+said: samples whose length nothing fixes have no tokens a step. `kept back`: not given to the
+project. What a step time is made of, and how far it errs: `predictor.md`; the memory: `memory.md`.
+No row records its memory; that every run fitted its GPUs is a weak check, and where the estimate is
+above the limit, it is an upper bound that the run stayed below.
 
-Real data (MedPix, HellaSwag, packed Tulu-3): the times are ranges, from about what the step takes
-with samples of full length to several times that. Such runs are slower by the padding of short
-samples, by loading and decoding pictures, by experts that are not loaded evenly and by kernels that
-are not fused. Their recorded tokens leave padding out; the predicted ones are of full samples.
+Real data (MedPix, HellaSwag, packed Tulu-3, cached pictures): the times are ranges, from about what
+the step takes with samples of full length to several times that. Such runs are slower by the
+padding of short samples, by loading and decoding pictures, by experts that are not loaded evenly
+and by kernels that are not fused. Their recorded tokens leave padding out; the predicted ones are
+of full samples. A picture (rows 35 and 36, taken as 1024 · 1024 pixels) is 4096 tokens and 512 of
+its text, the most that pipelines take.
 
 | row | model | step | tokens/s | TFLOP/s | step | error | tokens/s | TFLOP/s | memory | limit |
 |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
@@ -106,9 +108,9 @@ ones:
 - Qwen3.8-Flash-Next (row 28) is not reproduced: its formula gives 1.3 % more than was printed.
 
 A LoRA row counts (2 + adapter / frozen parameters) / 3 of full training. MiMo, Kimi Linear, Laguna,
-GLM-5.3-Flash and HunyuanImage have no published formula: their convention is `own`, all products
-and attention pairs counted alike. The last column is the model TFLOP/s a GPU at the recorded step
-time.
+GLM-5.3-Flash, HunyuanImage and Qwen-Image have no published formula: their convention is `own`, all
+products and attention pairs counted alike. The last column is the model TFLOP/s a GPU at the
+recorded step time.
 
 | row | model | GFLOP a token | convention | printed | at the recorded time | difference |
 |---|---|--:|---|--:|--:|--:|
