@@ -5,40 +5,24 @@
 #include "launcher/plan/find_model.h"
 #include "launcher/plan/plan.h"
 #include "tests/launcher/golden_cases.h"
+#include "tests/launcher/tsv.h"
 
 namespace am::plan {
 namespace {
-
-std::vector<std::string> Cells(const std::string& line) {
-  std::vector<std::string> cells(1);
-  for (char c : line) {
-    if (c == '\t') {
-      cells.emplace_back();
-    } else {
-      cells.back() += c;
-    }
-  }
-  return cells;
-}
 
 std::string Text(int64_t value) { return value == 0 ? "" : std::to_string(value); }
 
 TEST(Corpus, EveryPublicRecipeIsLaidOutAsItsTableSays) {
   std::filesystem::path corpus = testing::SharedData() / "corpus";
-  std::istringstream table(testing::ReadFile(corpus / "expected.tsv"));
-  std::string line;
-  if (!std::getline(table, line)) GTEST_SKIP() << "no corpus";
-  std::vector<std::string> names = Cells(line);
+  std::vector<testing::TableRow> table = testing::ReadTable(corpus / "expected.tsv");
+  if (table.empty()) GTEST_SKIP() << "no corpus";
   auto cluster = FindCluster("dgx-h100", [] { return Machine(); });
   ASSERT_TRUE(cluster.ok());
   int rows = 0, known = 0;
   double all = 0, longest = 0;
   auto now = [] { return std::chrono::steady_clock::now(); };
   auto nothing = [](const std::string&) { return std::nullopt; };
-  while (std::getline(table, line)) {
-    std::vector<std::string> cells = Cells(line);
-    std::map<std::string, std::string> row;
-    for (size_t i = 0; i < names.size(); ++i) row[names[i]] = cells[i];
+  for (testing::TableRow& row : table) {
     auto begin = now();
     recipe::LoadResult loaded = recipe::LoadRecipe({.path = corpus / "recipes" / row["path"]});
     ASSERT_TRUE(loaded.recipe) << recipe::RenderText(loaded.diagnostics);

@@ -1,103 +1,27 @@
 #include "tests/launcher/plan/recorded_rows.h"
 
-#include <algorithm>
-#include <filesystem>
-#include <map>
-#include <sstream>
+#include <utility>
 
-#include "launcher/model/known.h"
-#include "launcher/plan/plan.h"
-#include "launcher/recipe/load.h"
-#include "tests/launcher/golden_cases.h"
+#include "tests/launcher/plan/recorded_runs.h"
 
 namespace am::plan {
-namespace {
-
-namespace fs = std::filesystem;
-
-std::vector<std::string> Cells(const std::string& line) {
-  std::vector<std::string> cells(1);
-  for (char c : line) {
-    if (c == '\t') {
-      cells.emplace_back();
-    } else {
-      cells.back() += c;
-    }
-  }
-  return cells;
-}
-
-std::optional<double> Number(std::string text) {
-  if (!text.empty() && text.front() == '~') text.erase(0, 1);
-  if (text.empty() || text.find_first_not_of("0123456789.") != std::string::npos) {
-    return std::nullopt;
-  }
-  return std::stod(text);
-}
-
-}  // namespace
 
 RecordedRows ReadRecordedRows() {
   RecordedRows out;
-  std::istringstream table(testing::ReadFile(testing::SharedData() / "oracle/performance.tsv"));
-  std::string line;
-  if (!std::getline(table, line)) return out;
-  std::vector<std::string> names = Cells(line);
-  std::map<int, fs::path> recipes;
-  fs::path folder = testing::SourceDirectory() / "configs/recorded";
-  if (fs::exists(folder)) {
-    for (const auto& entry : fs::directory_iterator(folder)) {
-      std::string name = entry.path().filename();
-      if (entry.path().extension() == ".yaml") recipes[std::stoi(name)] = entry.path();
-    }
-  }
-  for (int number = 0; std::getline(table, line); ++number) {
-    std::vector<std::string> cells = Cells(line);
-    std::map<std::string, std::string> cell;
-    for (size_t i = 0; i < names.size() && i < cells.size(); ++i) cell[names[i]] = cells[i];
-    RecordedRow row{.number = number,
-                    .model = cell["model"],
-                    .gpu = cell["gpu"],
-                    .precision = cell["precision"],
-                    .seconds = Number(cell["step_time_s"]),
-                    .tflops_per_gpu = Number(cell["model_tflops_per_gpu"])};
-    row.full_length = (cell["task"] == "lora" || cell["task"] == "pretrain") &&
-                      cell["workload"].starts_with("Mock");
-    auto leave = [&](const std::string& why) {
-      out.left_out.push_back(std::to_string(number) + " " + row.model + ": " + why);
-    };
-    if (!recipes.contains(number)) {
-      leave("no recipe");
+  for (const RecordedRun& run : Runs()) {
+    if (!run.plan || !run.plan->estimates.workload) {
+      out.left_out.push_back(run.name() + ": " + recipe::RenderText(run.diagnostics));
       continue;
     }
-    recipe::LoadResult loaded = recipe::LoadRecipe({.path = recipes[number]});
-    if (!loaded.recipe) {
-      leave(recipe::RenderText(loaded.diagnostics));
-      continue;
-    }
-    auto cluster =
-        FindCluster(row.gpu == "GB200" ? "gb200-nvl72" : "dgx-h100", [] { return Machine(); });
-    if (!cluster.ok()) {
-      leave(std::string(cluster.status().message()));
-      continue;
-    }
-    auto model = model::FindModelConfig(ModelName(*loaded.recipe), nlohmann::json::object(),
-                                        [](const std::string&) { return std::nullopt; });
-    if (!model.ok()) {
-      leave(std::string(model.status().message()));
-      continue;
-    }
-    int gpus = std::stoi(cell["gpus"]);
-    PlanResult plan = MakePlan(*loaded.recipe, *cluster,
-                               {.nodes = std::max(1, gpus / cluster->node.gpus),
-                                .ranks_per_node = std::min(gpus, cluster->node.gpus),
-                                .model = model->config});
-    if (!plan.plan || !plan.plan->estimates.workload) {
-      leave(recipe::RenderText(plan.diagnostics));
-      continue;
-    }
-    row.workload = *plan.plan->estimates.workload;
-    out.rows.push_back(std::move(row));
+    std::string task = run.Cell("task");
+    out.rows.push_back({.number = std::stoi(run.number),
+                        .model = run.Cell("model"),
+                        .gpu = run.Cell("gpu"),
+                        .precision = run.Cell("precision"),
+                        .full_length = (task == "lora" || task == "pretrain") && run.mock(),
+                        .seconds = run.Figure("step_time_s"),
+                        .tflops_per_gpu = run.Figure("model_tflops_per_gpu"),
+                        .workload = *run.plan->estimates.workload});
   }
   return out;
 }

@@ -1,5 +1,4 @@
-// The recorded runs: recipes of configs/recorded, each with its row of the shared table, as
-// workloads.
+// The recorded runs (recorded_runs.h) as workloads, for the fit of the calibration.
 #pragma once
 
 #include <optional>
@@ -23,7 +22,7 @@ struct RecordedRow {
 
 struct RecordedRows {
   std::vector<RecordedRow> rows;
-  std::vector<std::string> left_out;  // with why: no shape for the model, no recipe
+  std::vector<std::string> left_out;  // with why
 };
 
 // Empty where the shared data is absent.

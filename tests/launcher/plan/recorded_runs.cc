@@ -3,28 +3,17 @@
 #include <absl/strings/str_format.h>
 
 #include <filesystem>
-#include <sstream>
+#include <utility>
 
 #include "launcher/plan/find_model.h"
 #include "launcher/recipe/load.h"
 #include "tests/launcher/golden_cases.h"
+#include "tests/launcher/tsv.h"
 
 namespace am::plan {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<std::string> Cells(const std::string& line) {
-  std::vector<std::string> cells(1);
-  for (char c : line) {
-    if (c == '\t') {
-      cells.emplace_back();
-    } else {
-      cells.back() += c;
-    }
-  }
-  return cells;
-}
 
 fs::path RecipeOf(const std::string& number) {
   for (const auto& entry :
@@ -61,15 +50,9 @@ void MakePlans(RecordedRun& run) {
 const std::vector<RecordedRun>& Runs() {
   static const std::vector<RecordedRun> runs = [] {
     std::vector<RecordedRun> read;
-    std::istringstream table(
-        testing::ReadFile(testing::SharedData() / "oracle" / "performance.tsv"));
-    std::string line;
-    if (!std::getline(table, line)) return read;
-    std::vector<std::string> names = Cells(line);
-    while (std::getline(table, line)) {
-      RecordedRun run{.number = absl::StrFormat("%02d", read.size())};
-      std::vector<std::string> cells = Cells(line);
-      for (size_t i = 0; i < names.size() && i < cells.size(); ++i) run.cell[names[i]] = cells[i];
+    for (testing::TableRow& row :
+         testing::ReadTable(testing::SharedData() / "oracle" / "performance.tsv")) {
+      RecordedRun run{.number = absl::StrFormat("%02d", read.size()), .cell = std::move(row)};
       MakePlans(run);
       read.push_back(std::move(run));
     }
