@@ -74,13 +74,6 @@ void CheckModel(const recipe::Recipe& recipe, const model::ModelConfig& model,
           absl::StrCat("use ", OrList(legal)));
     }
   }
-  if (int64_t pp = Degree(recipe, "distributed.pp_size"); pp > 1 && model.tie_word_embeddings) {
-    recipe.Error(out, "distributed.pp_size",
-                 absl::StrCat(pp,
-                              " parts the output projection from the embedding, but this model "
-                              "ties them (tie_word_embeddings)"),
-                 "use 1");
-  }
   int64_t ep = Degree(recipe, "distributed.ep_size");
   if (ep > 1 && model.num_hidden_layers > 0 && model.num_experts == 0) {
     recipe.Error(out, "distributed.ep_size", absl::StrCat(ep, ", but the model has no experts"),
@@ -119,6 +112,13 @@ std::optional<PipelineStages> CutPipeline(const recipe::Recipe& recipe, const Pa
                           "distributed.pipeline.layers_per_stage",
                           "distributed.pipeline.round_virtual_stages_to_pp_multiple"}) {
     if (IsBroken(recipe.root(), key)) return std::nullopt;
+  }
+  if (model && model->tie_word_embeddings) {
+    recipe.Error(out, "distributed.pp_size",
+                 absl::StrCat(dims.pp,
+                              " parts the output projection from the embedding, but this "
+                              "model ties them (tie_word_embeddings)"),
+                 "use 1");
   }
   if (!recipe.Find("distributed.pipeline") || !recipe.Has("distributed.pipeline")) {
     recipe.Error(out, "distributed.pp_size",
