@@ -11,6 +11,17 @@ JobDriver::JobDriver(JobSpec spec, Backend& backend, const Clock& clock, Announc
       clock_(clock),
       announce_(std::move(announce)) {}
 
+JobDriver::JobDriver(Job job, Backend& backend, const Clock& clock, AnnounceCallback announce)
+    : job_(std::move(job)), backend_(backend), clock_(clock), announce_(std::move(announce)) {
+  BeginAttempt(job_.status.attempt, job_.spec.world_size, job_.status.placement, observed_);
+  for (ObservedNode& node : observed_.nodes) {
+    node.connected = false;
+    node.lost_at = clock_.Now();
+  }
+}
+
+void JobDriver::Place(Placement placement) { job_.status.placement = std::move(placement); }
+
 bool JobDriver::Observe(const Observation& observation) {
   return Apply(observation, clock_.Now(), observed_);
 }
@@ -26,7 +37,15 @@ void JobDriver::RequestStop(StopRequest request) {
 std::optional<TimePoint> JobDriver::Turn() {
   Decision decision = Reconcile(job_, observed_, clock_.Now());
   if (decision.status.attempt != job_.status.attempt) {
-    BeginAttempt(decision.status.attempt, job_.spec.world_size, observed_);
+    BeginAttempt(decision.status.attempt, job_.spec.world_size, decision.status.placement,
+                 observed_);
+  }
+  // The decision has told nodes that came back what they may have missed. One that knew nothing of
+  // the attempt either has been told to start, or has nothing left of it.
+  for (ObservedNode& node : observed_.nodes) {
+    if (!std::exchange(node.came_back, false) || node.knows) continue;
+    node.knows = decision.status.phase == JobPhase::kStarting;
+    node.empty = !node.knows;
   }
   job_.status = std::move(decision.status);
   for (const Action& action : decision.actions) CarryOut(action);

@@ -25,6 +25,11 @@ class JobDriver {
 
   JobDriver(JobSpec spec, Backend& backend, const Clock& clock, AnnounceCallback announce);
 
+  // Goes on with a job that was known before: nothing has been seen of its nodes yet.
+  JobDriver(Job job, Backend& backend, const Clock& clock, AnnounceCallback announce);
+
+  // Where a Pending job is to run: nodes that are connected. Its attempt starts at the next turn.
+  void Place(Placement placement);
   // False: it was of another attempt, and void.
   bool Observe(const Observation& observation);
   // A second request can only shorten the first one's time.

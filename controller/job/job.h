@@ -1,7 +1,7 @@
 // Job: what is wanted (spec, stop request) and what is so (status). Plain data, owned by the
 // controller's loop.
 //
-//               agent there            all ready             all ended well, verified empty
+//                placed                 all ready            all ended well, verified empty
 //   Pending ────────1────────▶ Starting ───2───▶ Running ──────────3──────────▶ Succeeded
 //      ▲                          ▲                 │ 4 a rank was lost
 //      │                          └──── 5 empty ────┴─▶ Restarting
@@ -9,8 +9,9 @@
 //      └──────────────────────────────── Stopping ◀─┘──▶ 8 Failed, Cancelled
 //
 // 4 and 6 happen in Starting too. 5 begins the next attempt. A job that was asked to leave is
-// Pending again, and suspended: whoever asked may requeue it. Reconcile (reconciler.h) makes every
-// one of these steps.
+// Pending again, and suspended: whoever asked may requeue it. A job whose node was lost is Pending
+// without a placement, where another node may take its place (5 goes by way of 1). Reconcile
+// (reconciler.h) makes every one of these steps.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,7 @@
 
 #include "common/clock.h"
 #include "common/process.h"
+#include "controller/job/placement.h"
 
 namespace am::controller {
 
@@ -27,6 +29,7 @@ struct RestartPolicy {
   int max_restarts = 3;       // over the whole job
   int no_progress_limit = 3;  // attempts in a row that got no further than one before them
   Duration grace = std::chrono::seconds(60);  // to save and leave
+  bool other_nodes = false;  // a lost node may be replaced: the job waits for another placement
 };
 
 struct JobSpec {
@@ -62,7 +65,7 @@ enum class FailureKind {
   kSignal,      // a rank ended by a signal
   kPeerLost,    // ranks lost a peer, and none of them says why
   kNotStarted,  // the ranks could not be started
-  kAgentLost,   // the agent of the node is gone
+  kAgentLost,   // the agent of a node is gone, or was started anew without its ranks
 };
 
 // Why an attempt ended badly: its root cause, the first failing rank, not those that went down with
@@ -79,6 +82,7 @@ struct Failure {
 
 struct JobStatus {
   JobPhase phase = JobPhase::kPending;
+  Placement placement;  // empty: none yet, or given back
   int64_t attempt = 0;  // counts from 1; what carries another number is void
   int restarts = 0;
   int attempts_without_progress = 0;

@@ -10,8 +10,10 @@ RestartDecision DecideRestart(const RestartPolicy& policy, const JobStatus& stat
     case FailureKind::kUser:
       return {.why_not = "not retried: it would end the same way"};
     case FailureKind::kNotStarted:
-    case FailureKind::kAgentLost:
       return {.why_not = "not retried"};
+    case FailureKind::kAgentLost:
+      if (!policy.other_nodes) return {.why_not = "not retried"};
+      break;
     case FailureKind::kRank:
     case FailureKind::kSignal:
     case FailureKind::kPeerLost:

@@ -16,24 +16,9 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "controller/job/placement.h"
 
 namespace am::controller {
-
-// A share of a node: `slots` are the GPUs (or CPU slots) that the ranks get, in the order of their
-// local ranks.
-struct NodeShare {
-  std::string node;
-  std::vector<int> slots;
-  bool operator==(const NodeShare&) const = default;
-};
-using Placement = std::vector<NodeShare>;  // ranks are counted through it: node by node
-
-struct Demand {
-  int nodes = 1;
-  int ranks_per_node = 1;
-  int segment_nodes = 1;  // nodes that must lie in one NVLink domain; divides `nodes`
-  bool gpus = false;      // on GPUs; else on CPU slots
-};
 
 struct NodeView {
   std::string name;
@@ -49,7 +34,7 @@ struct WaitingJob {
   int priority = 0;
   TimePoint submitted;
   Demand demand;
-  std::vector<std::string> waits_for;   // dependencies that have not succeeded yet
+  std::vector<std::string> waits_for;  // dependencies that have not succeeded yet
   std::optional<Duration> time_limit;
   std::optional<TimePoint> not_before;  // back-off of a job that was requeued
 };

@@ -196,7 +196,7 @@ class AgentService::Impl final : public v1::AgentService::CallbackService {
   void Close(const std::shared_ptr<Session>& from) {
     if (from != agent_) return;
     agent_.reset();
-    callbacks_.on_observation(AgentLost{"its stream was closed"});
+    callbacks_.on_observation(AgentLost{.message = "its stream was closed"});
   }
 
   EventLoop& loop_;

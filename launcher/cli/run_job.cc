@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <numeric>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -98,14 +99,12 @@ class JobRun {
         progress_(std::move(progress)),
         output_(output),
         loop_(clock_),
-        service_(loop_, {.on_observation =
-                             [this](const controller::Observation& seen) {
-                               if (driver_.Observe(seen)) Turn();
-                             },
-                         .on_rank_event =
-                             [this](int64_t attempt, int rank, const std::string& json) {
-                               OnRankEvent(attempt, rank, json);
-                             }}),
+        service_(loop_,
+                 {.on_observation = [this](const controller::Observation& seen) { Observe(seen); },
+                  .on_rank_event =
+                      [this](int64_t attempt, int rank, const std::string& json) {
+                        OnRankEvent(attempt, rank, json);
+                      }}),
         driver_(std::move(spec), service_, clock_,
                 [this](const Announce& news) { output_.Message("amctl: " + news.text); }) {
     loop_.Watch(signals.fd(), EPOLLIN, [this, &signals](uint32_t) { OnSignal(signals.fd()); });
@@ -133,10 +132,7 @@ class JobRun {
                                             .environment = options_.environment,
                                             .cores = options_.cores});
       // Before we closed its stream: it never came to a connection.
-      loop_.Post([this, reason] {
-        driver_.Observe(controller::AgentLost{reason});
-        Turn();
-      });
+      loop_.Post([this, reason] { Observe(controller::AgentLost{.message = reason}); });
     });
     loop_.Run();
     service_.Close();  // the agent ends when its stream does
@@ -148,6 +144,17 @@ class JobRun {
   int Refuse(const absl::Status& status) {
     output_.Message(absl::StrCat("amctl: ", status.message()));
     return kExitUsage;
+  }
+
+  // One agent, this process's own: its node has no name and is all there is to be placed on.
+  void Observe(const controller::Observation& seen) {
+    if (driver_.job().status.phase == JobPhase::kPending) {
+      std::vector<int> slots(static_cast<size_t>(driver_.job().spec.world_size));
+      std::iota(slots.begin(), slots.end(), 0);
+      driver_.Place({{.node = "", .slots = std::move(slots)}});
+      Turn();
+    }
+    if (!std::holds_alternative<controller::AgentConnected>(seen) && driver_.Observe(seen)) Turn();
   }
 
   void Turn() {

@@ -37,6 +37,11 @@ class JobDriverTest : public testing::Test {
     return driver_.Observe(observation) ? driver_.Turn() : std::nullopt;
   }
 
+  void Place() {
+    driver_.Place({{.node = "", .slots = {0}}});
+    driver_.Turn();
+  }
+
   FakeClock clock_;
   FakeBackend backend_;
   std::vector<std::string> said_;
@@ -47,7 +52,7 @@ class JobDriverTest : public testing::Test {
 };
 
 TEST_F(JobDriverTest, SeesAJobThroughALostRankToItsEnd) {
-  See(AgentConnected{});
+  Place();
   See(StoreListening{1, "127.0.0.1:1"});
   See(RankReady{1, 0});
   See(RankExited{.attempt = 1, .rank = 0, .exit = {.signal = 9}});
@@ -65,7 +70,7 @@ TEST_F(JobDriverTest, SeesAJobThroughALostRankToItsEnd) {
 }
 
 TEST_F(JobDriverTest, DropsLateReportsOfAnEarlierAttempt) {
-  See(AgentConnected{});
+  Place();
   See(RankExited{.attempt = 1, .rank = 0, .exit = {.code = 70}});
   See(AttemptEmpty{1});
   EXPECT_FALSE(driver_.Observe(RankExited{.attempt = 1, .rank = 0, .exit = {.code = 2}}));
@@ -74,7 +79,7 @@ TEST_F(JobDriverTest, DropsLateReportsOfAnEarlierAttempt) {
 }
 
 TEST_F(JobDriverTest, ASecondRequestMayOnlyShortenTheFirst) {
-  See(AgentConnected{});
+  Place();
   driver_.RequestStop({.leave_by = clock_.Now() + seconds(5), .because = "SIGTERM"});
   EXPECT_EQ(driver_.Turn(), clock_.Now() + seconds(5));
   driver_.RequestStop({.leave_by = clock_.Now() + seconds(60), .because = "SIGUSR1"});
@@ -85,7 +90,7 @@ TEST_F(JobDriverTest, ASecondRequestMayOnlyShortenTheFirst) {
 }
 
 TEST_F(JobDriverTest, IsFinishedOnlyWhenNothingIsLeft) {
-  See(AgentConnected{});
+  Place();
   driver_.RequestStop({.leave_by = clock_.Now() + seconds(60), .because = "SIGTERM"});
   driver_.Turn();
   See(RankExited{.attempt = 1, .rank = 0, .exit = {.code = 75}});
