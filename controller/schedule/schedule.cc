@@ -39,21 +39,21 @@ class Pass {
   }
 
   Verdict Run() {
-    std::vector<const WaitingJob*> left;
     for (const WaitingJob& job : view_.waiting) {
       std::string why = WhyNotEligible(job);
       if (why.empty()) {
-        left.push_back(&job);
+        left_.push_back(&job);
       } else {
         verdict_.why_waiting[job.id] = std::move(why);
       }
     }
     // Shares change as jobs are placed, so the next is looked for each time.
-    while (!left.empty()) {
-      auto next = std::ranges::min_element(
-          left, [this](const WaitingJob* a, const WaitingJob* b) { return Before(*a, *b); });
+    while (!left_.empty()) {
+      auto next = std::ranges::min_element(left_, [this](const WaitingJob* a, const WaitingJob* b) {
+        return Before(*a, *b, uses_);
+      });
       const WaitingJob& job = **next;
-      left.erase(next);
+      left_.erase(next);
       if (std::string why = OverQuota(job); !why.empty()) {
         verdict_.why_waiting[job.id] = std::move(why);
       } else {
@@ -68,6 +68,7 @@ class Pass {
     int slots = 0;
     int jobs = 0;
   };
+  using Uses = std::map<std::string, Use>;
   struct Reservation {
     std::string id;
     Demand demand;
@@ -86,9 +87,9 @@ class Pass {
     return "";
   }
 
-  bool Before(const WaitingJob& a, const WaitingJob& b) {
+  static bool Before(const WaitingJob& a, const WaitingJob& b, Uses& uses) {
     if (a.priority != b.priority) return a.priority > b.priority;
-    int share_a = uses_[a.user].slots, share_b = uses_[b.user].slots;
+    int share_a = uses[a.user].slots, share_b = uses[b.user].slots;
     if (share_a != share_b) return share_a < share_b;
     if (a.submitted != b.submitted) return a.submitted < b.submitted;
     return a.id < b.id;
@@ -175,7 +176,8 @@ class Pass {
   // The cheapest running jobs of lower priority whose room is enough together with `free`: the
   // lowest first, of those the youngest; then those that were not needed after all are spared. For
   // the first head alone: where another is to start before it, its place may still change, and the
-  // same victims would be asked again and again.
+  // same victims would be asked again and again. So they would where somebody else comes first once
+  // a victim's user has the smaller share.
   bool Preempt(const WaitingJob& job, const FreeSlots& free, std::string& why) {
     if (!view_.may_preempt || !reservations_.empty()) return false;
     std::vector<const RunningJob*> victims;
@@ -207,6 +209,11 @@ class Pass {
         victims.erase(victims.begin() + static_cast<std::ptrdiff_t>(i));
       }
     }
+    Uses after = uses_;
+    for (const RunningJob* victim : victims) after[victim->user].slots -= Slots(victim->demand);
+    bool stays_first = std::ranges::none_of(
+        left_, [&](const WaitingJob* other) { return Before(*other, job, after); });
+    if (!stays_first) return false;
     std::vector<std::string> names;
     for (const RunningJob* victim : victims) {
       preempted_.insert(victim->id);
@@ -221,7 +228,8 @@ class Pass {
 
   const QueueView& view_;
   FreeSlots free_;
-  std::map<std::string, Use> uses_;
+  Uses uses_;
+  std::vector<const WaitingJob*> left_;  // not considered yet
   std::vector<Reservation> reservations_;
   std::set<std::string> preempted_;
   Verdict verdict_;
