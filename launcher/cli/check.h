@@ -4,22 +4,44 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "launcher/cli/check_words.h"
+#include "launcher/cli/words.h"
 #include "launcher/plan/cluster.h"
 #include "launcher/plan/plan.h"
 #include "launcher/recipe/diagnostic.h"
 
 namespace am::cli {
 
+struct CheckOptions {
+  std::vector<recipe::Override> overrides;
+  std::optional<std::string> cluster;
+  std::optional<int> nodes;
+  std::optional<int> ranks_per_node;
+  std::optional<std::string> flops_convention;
+  bool strict = false;
+  bool check_paths = false;  // what the recipe names has to be there
+
+  // Any of them asks for the layout on real machines.
+  bool names_machines() const { return cluster || nodes || ranks_per_node; }
+};
+
+// Of the options --cluster, --nodes, --gpus-per-node, --strict and --check-paths.
+absl::StatusOr<CheckOptions> ReadCheckOptions(const Words& words);
+
 struct Checked {
-  std::optional<plan::Plan> plan;  // where a cluster was given and nothing is wrong
+  std::optional<recipe::Recipe> recipe;     // where it could be read
+  std::optional<model::ModelConfig> model;  // where it is known
+  std::optional<plan::Plan> plan;           // where a cluster was given and nothing is wrong
   recipe::Diagnostics diagnostics;
 };
 
 // Without a cluster only what no machines at all could meet is refused.
-Checked Check(const std::string& path, const CheckWords& words,
+Checked Check(const std::string& path, const CheckOptions& options,
               const std::optional<plan::Cluster>& cluster);
+
+// What the environment says; nothing where it is silent.
+std::optional<std::string> EnvironmentVariable(const std::string& name);
 
 // Colour where a person reads it.
 bool WantsColor(const std::ostream& stream);

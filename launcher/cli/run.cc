@@ -14,10 +14,11 @@
 #include "common/exit_status.h"
 #include "common/file.h"
 #include "common/random.h"
+#include "common/status_macros.h"
 #include "launcher/cli/check.h"
 #include "launcher/cli/command.h"
 #include "launcher/cli/run_job.h"
-#include "launcher/cli/run_words.h"
+#include "launcher/cli/words.h"
 #include "launcher/plan/machine.h"
 #include "launcher/plan/plan.h"
 #include "launcher/recipe/load.h"
@@ -27,17 +28,50 @@
 namespace am::cli {
 namespace {
 
+constexpr Option kOptions[] = {
+    {"nproc-per-node", "N", "ranks to start (a rank for each GPU; one where there is none)",
+     "gpus-per-node"},
+    {"nodes", "N", "1: this machine"},
+    {"cluster", "C", "local, another built-in name, or a file (local)"},
+    {"fresh", "", "begin anew, even where a checkpoint could be resumed"},
+    kStrictOption,
+    {"state-dir", "DIR", "where logs go ($XDG_STATE_HOME/amctl)"},
+};
+
+// What was asked for, beside the recipe.
+struct RunOptions {
+  std::string recipe;
+  std::vector<recipe::Override> overrides;
+  std::optional<int> ranks;
+  std::string cluster;
+  bool fresh = false;
+  bool strict = false;
+  std::string state_dir;  // empty: the standard one
+};
+
+absl::StatusOr<RunOptions> ReadRunOptions(const std::vector<std::string>& args) {
+  AM_ASSIGN_OR_RETURN(Words words, SplitWords(kRunCommand, args));
+  RunOptions options{.overrides = words.overrides,
+                     .cluster = words.Value("cluster").value_or("local"),
+                     .fresh = words.Has("fresh"),
+                     .strict = words.Has("strict"),
+                     .state_dir = words.Value("state-dir").value_or("")};
+  AM_ASSIGN_OR_RETURN(options.recipe, TheRecipe(words));
+  AM_ASSIGN_OR_RETURN(options.ranks, words.Count("nproc-per-node"));
+  AM_ASSIGN_OR_RETURN(std::optional<int> nodes, words.Count("nodes"));
+  if (nodes.value_or(1) != 1) {
+    return absl::InvalidArgumentError(
+        "--nodes: this command runs on this machine alone; use --nodes 1");
+  }
+  return options;
+}
+
 // What a recipe and its words come to: the job, and what the screen needs to know.
 struct Prepared {
   controller::JobSpec job;
   int64_t total_steps = 0;  // 0: not known yet
   std::string checkpoint_dir;
 };
-
-std::optional<std::string> EnvironmentVariable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
 
 int CoresOfThisProcess() {
   cpu_set_t cores;
@@ -46,18 +80,18 @@ int CoresOfThisProcess() {
 
 // The recipe becomes a plan, the plan what the ranks are told. All that can be said against it is
 // in `diagnostics`.
-std::optional<Prepared> Prepare(const RunWords& words, recipe::LoadResult loaded,
+std::optional<Prepared> Prepare(const RunOptions& asked, recipe::LoadResult loaded,
                                 const plan::Cluster& cluster, recipe::Diagnostics& diagnostics) {
   auto add = [&](recipe::Diagnostics more) {
-    if (words.strict) recipe::TurnWarningsIntoErrors(more);
+    if (asked.strict) recipe::TurnWarningsIntoErrors(more);
     diagnostics.insert(diagnostics.end(), more.begin(), more.end());
   };
   add(std::move(loaded.diagnostics));
   if (!loaded.recipe || recipe::HasErrors(diagnostics)) return std::nullopt;
   const recipe::Recipe& recipe = *loaded.recipe;
 
-  plan::PlanResult planned = plan::MakePlan(
-      recipe, cluster, {.nodes = words.nodes, .ranks_per_node = words.nproc_per_node});
+  plan::PlanResult planned =
+      plan::MakePlan(recipe, cluster, {.nodes = 1, .ranks_per_node = asked.ranks});
   add(std::move(planned.diagnostics));
   if (!planned.plan || recipe::HasErrors(diagnostics)) return std::nullopt;
 
@@ -71,7 +105,7 @@ std::optional<Prepared> Prepare(const RunWords& words, recipe::LoadResult loaded
           std::chrono::milliseconds(static_cast<int64_t>(recipe.Float("restart.grace_s") * 1000))};
   RankSpecResult made = MakeRankSpec(recipe, *planned.plan,
                                      {.job = prepared.job.id,
-                                      .fresh = words.fresh,
+                                      .fresh = asked.fresh,
                                       .cores = CoresOfThisProcess(),
                                       .environment = EnvironmentVariable});
   add(std::move(made.diagnostics));
@@ -82,8 +116,8 @@ std::optional<Prepared> Prepare(const RunWords& words, recipe::LoadResult loaded
   return prepared;
 }
 
-std::string StateDir(const RunWords& words) {
-  if (!words.state_dir.empty()) return words.state_dir;
+std::string StateDir(const RunOptions& asked) {
+  if (!asked.state_dir.empty()) return asked.state_dir;
   std::string state = Getenv("XDG_STATE_HOME");
   if (!state.empty()) return state + "/amctl";
   std::string home = Getenv("HOME");
@@ -106,40 +140,33 @@ int Fail(CommandContext& context, absl::string_view message) {
   return kExitUsage;
 }
 
-}  // namespace
-
 int RunRun(CommandContext& context) {
   StopSignals signals;  // before any thread
-  absl::StatusOr<RunWords> words = ParseRunWords(context.args);
-  if (!words.ok()) {
-    return Fail(context, absl::StrCat(words.status().message(), " (amctl help run)"));
+  absl::StatusOr<RunOptions> asked = ReadRunOptions(context.args);
+  if (!asked.ok()) {
+    return Fail(context, absl::StrCat(asked.status().message(), " (amctl help run)"));
   }
-  if (words->nodes != 1) {
-    return Fail(context, "--nodes: this command runs on this machine alone; use --nodes 1");
-  }
-  auto overrides = recipe::ParseOverrides(words->overrides);
-  if (!overrides.ok()) return Fail(context, overrides.status().message());
-  auto cluster = plan::FindCluster(words->cluster, plan::ProbeMachine);
+  auto cluster = plan::FindCluster(asked->cluster, plan::ProbeMachine);
   if (!cluster.ok()) return Fail(context, cluster.status().message());
 
   recipe::Diagnostics diagnostics;
   std::optional<Prepared> prepared =
-      Prepare(*words,
-              recipe::LoadRecipe({.path = words->recipe,
-                                  .overrides = *overrides,
-                                  .strict = words->strict,
+      Prepare(*asked,
+              recipe::LoadRecipe({.path = asked->recipe,
+                                  .overrides = asked->overrides,
+                                  .strict = asked->strict,
                                   .environment = EnvironmentVariable,
                                   .unset_variable = recipe::Severity::kError,
                                   .not_trainable = recipe::Severity::kError}),
               *cluster, diagnostics);
   for (recipe::Diagnostic& diagnostic : diagnostics) {  // all of it is about this recipe
-    if (!diagnostic.place.known()) diagnostic.place.file = words->recipe;
+    if (!diagnostic.place.known()) diagnostic.place.file = asked->recipe;
   }
   bool terminal = &context.out == &std::cout && isatty(STDOUT_FILENO) && isatty(STDERR_FILENO);
   context.err << recipe::RenderText(diagnostics, {.color = WantsColor(context.err)}) << std::flush;
   if (!prepared) return kExitUsage;
 
-  RunJobOptions options{.state_dir = StateDir(*words),
+  RunJobOptions options{.state_dir = StateDir(*asked),
                         .runtime_dir = Getenv("XDG_RUNTIME_DIR"),
                         .working_directory = WorkingDirectory(),
                         .cores = CoresOfThisProcess(),
@@ -165,5 +192,30 @@ int RunRun(CommandContext& context) {
   if (!output.Close()) std::_Exit(status);
   return status;
 }
+
+}  // namespace
+
+const Command kRunCommand = {
+    .name = "run",
+    .summary = "train a recipe on this machine",
+    .usage = "run RECIPE [options] [overrides]",
+    .about =
+        "Checks the recipe, starts its ranks on this machine, keeps them alive, and leaves "
+        "checkpoints behind.\nStep lines go to standard output, messages to standard error.",
+    .options = kOptions,
+    .overrides = true,
+    .notes =
+        R"(A rank that dies is noticed at once and all are restarted from the last complete checkpoint, at most
+restart.max_restarts times. Ctrl-C, TERM and USR1: save at the next step and leave; a second one
+shortens the time for that, a third takes none.
+
+Exit status: 0 done, 1 the job failed, 2 usage, recipe or data, 6 infrastructure failed and retries
+were used up, 75 saved and left (TERM, USR1), 130 saved and left (Ctrl-C).)",
+    .examples =
+        "  amctl run configs/recipes/smollm2_lora.yaml --nproc-per-node 2\n"
+        "  amctl run recipe.yaml --step_scheduler.max_steps=100 --optimizer.lr 1e-4\n"
+        "  amctl run recipe.yaml --peft- --checkpoint.checkpoint_dir=full",
+    .run = RunRun,
+};
 
 }  // namespace am::cli

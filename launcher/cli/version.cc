@@ -5,6 +5,8 @@
 
 namespace am::cli {
 
+namespace {
+
 int RunVersion(CommandContext& context) {
   if (!context.args.empty()) {
     context.err << "amctl version: takes no arguments, got " << context.args[0] << '\n';
@@ -13,5 +15,13 @@ int RunVersion(CommandContext& context) {
   context.out << "amctl " << AMCTL_VERSION << '\n';
   return kExitDone;
 }
+
+}  // namespace
+
+const Command kVersionCommand = {.name = "version",
+                                 .summary = "print the version",
+                                 .usage = "version",
+                                 .about = "Prints the version of amctl.",
+                                 .run = RunVersion};
 
 }  // namespace am::cli

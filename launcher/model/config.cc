@@ -53,11 +53,18 @@ std::string WhyNotTrainable(const ModelConfig& config) {
   return absl::StrCat("architecture ", named, " is not trainable yet; trainable are ", known);
 }
 
+std::string TextPartKey(const json& file) {
+  for (const char* key : {"text_config", "llm_config"}) {
+    auto part = file.find(key);
+    if (part != file.end() && part->is_object()) return key;
+  }
+  return "";
+}
+
 absl::StatusOr<ModelConfig> ParseModelConfig(const json& file) {
   if (!file.is_object()) return absl::InvalidArgumentError("is no JSON object");
-  // Multimodal models keep the language model's numbers in text_config.
-  const json& text =
-      file.contains("text_config") && file["text_config"].is_object() ? file["text_config"] : file;
+  std::string part = TextPartKey(file);
+  const json& text = part.empty() ? file : file[part];
   ModelConfig config;
   config.json = file;
   if (auto names = file.find("architectures"); names != file.end() && names->is_array()) {

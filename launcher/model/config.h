@@ -1,7 +1,8 @@
 // ModelConfig: what a Hugging Face config.json says that a plan needs; and the list of what the
 // engine trains.
 //
-// Found by FindModel: a local directory, or the snapshot of a hub id in the Hugging Face cache.
+// Found by FindModelConfig of known.h: a local directory, the snapshot of a hub id in the Hugging
+// Face cache, or the known facts.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -40,6 +41,8 @@ inline constexpr std::string_view kTrainableArchitectures[] = {
 std::string WhyNotTrainable(const ModelConfig& config);
 
 absl::StatusOr<ModelConfig> ParseModelConfig(const nlohmann::json& json);
+// The key of a multimodal file under which its language model's numbers lie, or "".
+std::string TextPartKey(const nlohmann::json& file);
 // Reads <directory>/config.json and lays `overrides` over it.
 absl::StatusOr<ModelConfig> ReadModelConfig(
     const std::string& directory, const nlohmann::json& overrides = nlohmann::json::object());

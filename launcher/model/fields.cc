@@ -29,6 +29,16 @@ const json* Fields::Find(std::string_view key) const {
 
 bool Fields::Has(std::string_view key) const { return Find(key) != nullptr; }
 
+bool Fields::IsList(std::string_view key) const {
+  const json* value = Find(key);
+  return value && value->is_array();
+}
+
+bool Fields::IsText(std::string_view key) const {
+  const json* value = Find(key);
+  return value && value->is_string();
+}
+
 void Fields::Fail(std::string_view key, std::string_view what) {
   if (!status_.ok()) return;
   status_ = absl::InvalidArgumentError(absl::StrCat(path_, Text(key), ": ", Text(what)));
@@ -108,13 +118,13 @@ std::vector<std::string> Fields::Words(std::string_view key, int64_t count) {
   return words;
 }
 
-std::vector<int64_t> Fields::Ints(std::string_view key, int64_t count) {
+std::vector<int64_t> Fields::Ints(std::string_view key, int64_t count, int64_t limit) {
   std::vector<int64_t> numbers;
   const json* list = List(key, count);
   if (!list) return numbers;
   for (const json& entry : *list) {
     if (count > 0 && static_cast<int64_t>(numbers.size()) == count) break;
-    numbers.push_back(Number(key, entry, 0, kMaxRows));
+    numbers.push_back(Number(key, entry, 0, limit));
   }
   return numbers;
 }

@@ -19,6 +19,8 @@ namespace am::model {
 inline constexpr int64_t kMaxWidth = int64_t{1} << 20;  // of a dimension, or a count
 inline constexpr int64_t kMaxRows = int64_t{1} << 34;   // of a vocabulary or an n-gram table
 inline constexpr int64_t kMaxLayers = 4096;
+inline constexpr int64_t kMaxSide =
+    1024;  // of a patch, a pooling, a convolution; channels of an image
 
 class Fields {
  public:
@@ -34,10 +36,13 @@ class Fields {
   bool Flag(std::string_view key, bool otherwise);
   std::string Word(std::string_view key, std::string_view otherwise = "");
   bool Has(std::string_view key) const;  // there and not null
+  bool IsList(std::string_view key) const;
+  bool IsText(std::string_view key) const;
 
-  // Empty where missing. `count` > 0: at least as many as there are layers, cut to them.
+  // Empty where missing or wrong. `count` > 0: one for each layer; more are cut, as overrides of
+  // num_hidden_layers leave them.
   std::vector<std::string> Words(std::string_view key, int64_t count = 0);
-  std::vector<int64_t> Ints(std::string_view key, int64_t count = 0);
+  std::vector<int64_t> Ints(std::string_view key, int64_t count = 0, int64_t limit = kMaxWidth);
   Fields In(std::string_view key);  // a map inside; missing is an error
 
   void Fail(std::string_view key, std::string_view what);

@@ -11,8 +11,12 @@ void AddMatrix(std::vector<Weight>& weights, std::string name, Role role, int64_
   weights.push_back({.name = std::move(name), .role = role, .in = in, .out = out});
 }
 
+void AddBare(std::vector<Weight>& weights, std::string name, Role role, int64_t in, int64_t out) {
+  weights.push_back({.name = std::move(name), .role = role, .in = in, .out = out, .linear = false});
+}
+
 void AddVector(std::vector<Weight>& weights, std::string name, Role role, int64_t out) {
-  weights.push_back({.name = std::move(name), .role = role, .in = 0, .out = out});
+  AddBare(weights, std::move(name), role, 0, out);
 }
 
 void AddNorm(std::vector<Weight>& weights, std::string module, int64_t width) {
@@ -38,8 +42,8 @@ void AddPlainMlp(Layer& layer, std::string prefix, int64_t hidden, int64_t width
 
 void AddExperts(Layer& layer, const Experts& experts) {
   std::vector<Weight>& weights = layer.weights;
-  AddMatrix(weights, absl::StrCat(experts.prefix, ".", experts.router), Role::kRouter,
-            experts.hidden, experts.count);
+  AddBare(weights, absl::StrCat(experts.prefix, ".", experts.router), Role::kRouter, experts.hidden,
+          experts.count);
   if (experts.router_bias) {
     AddVector(weights, absl::StrCat(experts.prefix, ".", experts.router, ".bias"), Role::kRouter,
               experts.count);
@@ -62,6 +66,7 @@ void AddExperts(Layer& layer, const Experts& experts) {
     if (!experts.biases) return;
     weight.name += ".bias";
     weight.in = 0;
+    weight.linear = false;
     weights.push_back(weight);
   };
   if (experts.gated) routed("gate_proj", inner, experts.width);
@@ -107,8 +112,8 @@ void AddAttention(Layer& layer, const GroupedQuery& attention) {
   }
   project("o_proj", attention.heads * value_dim, attention.hidden, attention.output_bias);
   if (attention.head_norms) {
-    AddNorm(layer.weights, prefix + ".q_norm", attention.key_dim);
-    AddNorm(layer.weights, prefix + ".k_norm", attention.key_dim);
+    AddNorm(layer.weights, absl::StrCat(prefix, ".", attention.query_norm), attention.key_dim);
+    AddNorm(layer.weights, absl::StrCat(prefix, ".", attention.key_norm), attention.key_dim);
   }
   if (attention.sinks) {
     AddVector(layer.weights, prefix + ".sinks", Role::kAttention, attention.heads);
@@ -157,6 +162,84 @@ void AddLatentAttention(Layer& layer, const Latent& latent) {
                               .latent = true};
 }
 
+void AddIndexer(Layer& layer, const Latent& latent, const Indexer& indexer) {
+  layer.attention->top_k = indexer.top_k;
+  layer.attention->block = indexer.block;
+  if (indexer.shared) return;
+  layer.attention->index_heads = indexer.heads;
+  layer.attention->index_dim = indexer.dim;
+  std::vector<Weight>& weights = layer.weights;
+  const std::string prefix = "self_attn.indexer";
+  if (indexer.block > 1) {  // keys are pooled by block before they are scored
+    AddVector(weights, prefix + ".index_kpool_compress_ape", Role::kAttention,
+              indexer.block * indexer.dim);
+    AddBare(weights, prefix + ".index_kpool_compress_gate", Role::kAttention, latent.hidden,
+            indexer.dim);
+  }
+  AddMatrix(weights, prefix + ".wq_b", Role::kAttention, latent.query_rank,
+            indexer.heads * indexer.dim);
+  AddMatrix(weights, prefix + ".wk", Role::kAttention, latent.hidden, indexer.dim);
+  AddNorm(weights, prefix + ".k_norm", indexer.dim);
+  AddVector(weights, prefix + ".k_norm.bias", Role::kNorm, indexer.dim);
+  AddMatrix(weights, prefix + ".weights_proj", Role::kAttention, latent.hidden, indexer.heads);
+}
+
+void AddHyperConnections(Layer& layer, int64_t hidden, int64_t streams) {
+  for (const char* around : {"attn_hc", "ffn_hc"}) {
+    std::string prefix = around;
+    int64_t coefficients = streams * (streams + 2);
+    AddBare(layer.weights, prefix + ".fn", Role::kOther, streams * hidden, coefficients);
+    AddVector(layer.weights, prefix + ".base", Role::kOther, coefficients);
+    AddVector(layer.weights, prefix + ".scale", Role::kOther, 3);
+  }
+}
+
+void AddPredictionEnds(Layer& layer, int64_t hidden) {
+  AddNorm(layer.weights, "enorm", hidden);
+  AddNorm(layer.weights, "hnorm", hidden);
+  AddMatrix(layer.weights, "eh_proj", Role::kOther, 2 * hidden, hidden);
+  AddNorm(layer.weights, "shared_head.norm", hidden);
+}
+
+std::vector<bool> ReadSparse(Fields& fields, int64_t layers, int64_t dense_first) {
+  std::vector<bool> sparse;
+  std::vector<std::string> types = fields.Words("mlp_layer_types", layers);
+  if (!types.empty()) {
+    for (const std::string& type : types) {
+      if (type != "dense" && type != "sparse") {
+        fields.Fail("mlp_layer_types", absl::StrCat(type, " is neither dense nor sparse"));
+      }
+      sparse.push_back(type == "sparse");
+    }
+  } else if (fields.IsList("moe_layer_freq")) {
+    for (int64_t one : fields.Ints("moe_layer_freq", layers)) sparse.push_back(one != 0);
+  } else {
+    int64_t dense = fields.Or("first_k_dense_replace", dense_first);
+    for (int64_t depth = 0; depth < layers; ++depth) sparse.push_back(depth >= dense);
+  }
+  sparse.resize(static_cast<size_t>(layers), true);  // where a list was wrong
+  return sparse;
+}
+
+std::vector<bool> ReadSparseSteps(Fields& fields, int64_t layers) {
+  int64_t step = std::max<int64_t>(fields.Or("decoder_sparse_step", 1), 1);
+  std::vector<bool> sparse;
+  for (int64_t depth = 0; depth < layers; ++depth) sparse.push_back((depth + 1) % step == 0);
+  for (int64_t depth : fields.Ints("mlp_only_layers")) {
+    if (depth < layers) sparse[static_cast<size_t>(depth)] = false;
+  }
+  return sparse;
+}
+
+std::vector<std::string> ReadTypes(Fields& fields, int64_t layers) {
+  return fields.Words("layer_types", layers);
+}
+
+void NoteExperts(ModelShape& shape, const Experts& experts) {
+  shape.num_experts = experts.count;
+  shape.experts_per_token = experts.per_token;
+}
+
 void AddEnds(Fields& fields, ModelShape& shape) {
   shape.hidden_size = fields.Need("hidden_size");
   shape.vocab_size = fields.Need("vocab_size", kMaxRows);
@@ -165,7 +248,8 @@ void AddEnds(Fields& fields, ModelShape& shape) {
                       .role = Role::kEmbedding,
                       .in = shape.hidden_size,
                       .out = shape.vocab_size,
-                      .uses = 0}};
+                      .uses = 0,
+                      .linear = false}};
   AddNorm(shape.head, "norm", shape.hidden_size);
   shape.head.push_back({.name = "lm_head",
                         .role = Role::kHead,

@@ -16,6 +16,8 @@
 namespace am::model {
 
 void AddMatrix(std::vector<Weight>& weights, std::string name, Role role, int64_t in, int64_t out);
+// One that no adapter fits: a convolution, a router, a bare parameter.
+void AddBare(std::vector<Weight>& weights, std::string name, Role role, int64_t in, int64_t out);
 // `name` is the parameter's whole name: "self_attn.q_proj.bias", "input_layernorm.weight".
 void AddVector(std::vector<Weight>& weights, std::string name, Role role, int64_t out);
 void AddNorm(std::vector<Weight>& weights, std::string module, int64_t width);
@@ -63,6 +65,8 @@ struct GroupedQuery {
   bool query_gate = false;  // q_proj makes the output's gate too
   bool fused = false;       // one qkv_proj
   std::string prefix = "self_attn";
+  std::string query_norm = "q_norm";
+  std::string key_norm = "k_norm";
 };
 // num_key_value_heads is num_attention_heads, head_dim hidden_size / num_attention_heads, where the
 // file is silent.
@@ -82,6 +86,34 @@ struct Latent {
 };
 Latent ReadLatent(Fields& fields);
 void AddLatentAttention(Layer& layer, const Latent& latent);
+
+// What a lightning indexer of sparse attention adds (DeepSeek-V3.2, GLM-5); its picks alone where
+// an earlier layer's are shared.
+struct Indexer {
+  int64_t heads = 0;
+  int64_t dim = 0;
+  int64_t top_k = 0;
+  int64_t block = 1;
+  bool shared = false;
+};
+void AddIndexer(Layer& layer, const Latent& latent, const Indexer& indexer);
+
+// Manifold-constrained hyper-connections: `streams` residual streams mixed before and after
+// attention and feed-forward (arXiv 2512.24880).
+void AddHyperConnections(Layer& layer, int64_t hidden, int64_t streams);
+
+// What a multi-token-prediction block puts before and after the layer it is made of (DeepSeek-V3,
+// arXiv 2412.19437, section 2.2).
+void AddPredictionEnds(Layer& layer, int64_t hidden);
+
+// For each layer whether its feed-forward is experts: mlp_layer_types, a list moe_layer_freq, or
+// all from first_k_dense_replace on.
+std::vector<bool> ReadSparse(Fields& fields, int64_t layers, int64_t dense_first);
+// The same by decoder_sparse_step and mlp_only_layers, as Qwen writes it.
+std::vector<bool> ReadSparseSteps(Fields& fields, int64_t layers);
+// A list of layer types; empty where config.json has none.
+std::vector<std::string> ReadTypes(Fields& fields, int64_t layers);
+void NoteExperts(ModelShape& shape, const Experts& experts);
 
 // embed_tokens, the final norm and lm_head; a tied head holds no numbers of its own.
 void AddEnds(Fields& fields, ModelShape& shape);

@@ -40,6 +40,7 @@ struct Weight {
   int64_t out = 0;
   int64_t copies = 1;  // held; 0 where the numbers are another weight's (tied head)
   double uses = 1;     // copies a token is multiplied by: top-k of the experts; 0: looked up
+  bool linear = true;  // a module that adapters fit; false: convolutions, routers, bare parameters
 
   int64_t Numbers() const { return copies * out * (in > 0 ? in : 1); }
   // Multiply-adds a token; none for a vector.
@@ -49,9 +50,9 @@ struct Weight {
   bool operator==(const Weight&) const = default;
 };
 
-// Softmax attention of a layer. A query sees the last `window` keys (0: every key before it), and
-// with a compression ratio also every ratio-th of all keys; of what it sees, an indexer may pick
-// `top_k` (0: all).
+// Softmax attention of a layer. A query sees the last `window` keys (0: every key before it), of
+// which an indexer may pick `top_k` (0: all). With a compression ratio it also sees one entry for
+// every ratio keys, and the indexer picks among those instead.
 struct Attention {
   int64_t heads = 0;
   int64_t kv_heads = 0;
@@ -61,7 +62,8 @@ struct Attention {
   int64_t window = 0;
   int64_t compress_ratio = 0;
   int64_t top_k = 0;
-  int64_t index_heads = 0;  // of the indexer; 0: none
+  int64_t block = 1;        // keys picked together; the unfinished block at the end is seen too
+  int64_t index_heads = 0;  // of the indexer; 0: none, or an earlier layer's picks are used
   int64_t index_dim = 0;
   bool causal = true;
 
@@ -97,7 +99,12 @@ struct Layer {
 };
 
 struct ModelShape {
-  std::string family;  // "llama", "qwen3_moe", "deepseek_v3", "nemotron_h", …: see flops.h
+  // One word for models that are built and counted alike: "llama" (Mistral too), "qwen2", "qwen3",
+  // "gemma2", "gemma3", "phi3", "qwen3_moe", "mixtral", "gpt_oss", "glm4_moe", "mimo_v2", "laguna",
+  // "deepseek_v3" (Kimi-K2 too), "glm_moe_dsa" (DeepSeek-V3.2 too), "deepseek_v4", "deepseek_v41",
+  // "qwen3_next", "qwen3_5", "qwen4_exp", "kimi_linear", "glm5_next", "nemotron_h",
+  // "hunyuan_image_3", "qwen_image".
+  std::string family;
   int64_t hidden_size = 0;
   int64_t vocab_size = 0;
   int64_t num_experts = 0;  // 0: dense
@@ -111,10 +118,12 @@ struct ModelShape {
   // the checkpoint has them; not part of Parameters().
   std::optional<Layer> mtp;
   int64_t mtp_depths = 0;  // that config.json names
-  // Towers and connectors of a multimodal model: not part of Parameters() unless parameters.tsv's
-  // convention counts them, see ShapeOf.
+  // Towers and connectors of a multimodal model, block by block. Parameters() counts them where the
+  // model that Hugging Face transformers builds holds them: what a checkpoint of it stores.
   std::vector<Layer> towers;
-  nlohmann::json config;  // config.json of the text part
+  bool towers_counted = true;
+  bool tables_counted = true;  // n-gram tables in Parameters(): DeepSeek names V4.1 without them
+  nlohmann::json config;       // config.json of the text part
 
   const Layer& layer(size_t depth) const { return kinds[static_cast<size_t>(layers[depth])]; }
 };
@@ -126,9 +135,12 @@ absl::StatusOr<ModelShape> ShapeOf(const nlohmann::json& config);
 int64_t Numbers(const Layer& layer);
 double Macs(const Layer& layer);  // multiply-adds a token in weights, without attention and scan
 
-// Of the language model as a checkpoint stores it, without multi-token prediction.
+// Of the model as Hugging Face transformers builds it, without multi-token prediction.
 int64_t Parameters(const ModelShape& shape);
-// Those that a token meets: of the routed experts only top-k; both embeddings included.
+// All of a dense model. With experts those that a text token meets: of the routed experts only
+// top-k, no towers, no n-gram tables; both embeddings included.
 int64_t ActiveParameters(const ModelShape& shape);
+// An n-gram table: rows that a token looks up.
+bool IsTable(const Weight& weight);
 
 }  // namespace am::model

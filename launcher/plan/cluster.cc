@@ -8,45 +8,58 @@
 #include <sstream>
 
 #include "launcher/plan/built_in_clusters.h"
-#include "launcher/recipe/bind.h"
-#include "launcher/recipe/document.h"
-#include "launcher/recipe/schema.h"
 #include "launcher/recipe/suggest.h"
 
 namespace am::plan {
 namespace {
 
-using recipe::Key;
-using recipe::Section;
-using recipe::Value;
-using enum recipe::Type;
+// The shape of the built-in cluster whose GPUs the driver calls so.
+std::optional<NodeShape> ShapeWithGpu(const std::string& name) {
+  for (const BuiltInCluster& file : BuiltInClusterFiles()) {
+    if (file.yaml.find(name) == std::string_view::npos) continue;
+    ClusterResult read = ReadCluster(std::string(file.yaml), std::string(file.name));
+    if (!read.cluster) continue;
+    const std::vector<std::string>& names = read.cluster->node.gpu_names;
+    if (std::find(names.begin(), names.end(), name) != names.end()) return read.cluster->node;
+  }
+  return std::nullopt;
+}
 
-constexpr Key kNodeKeys[] = {
-    {.name = "gpus", .type = kInt, .least = 0, .means = "GPUs a node; 0: ranks run on the CPU"},
-    {.name = "gpu", .nullable = true, .means = "type of the GPU"},
-    {.name = "gpu_memory_gib", .type = kFloat, .nullable = true, .least = 0, .unit = "GiB"},
-    {.name = "gpu_memory_gb_per_s", .type = kFloat, .nullable = true, .least = 0, .unit = "GB/s"},
-    {.name = "peak_tflops_bf16", .type = kFloat, .nullable = true, .least = 0, .unit = "TFLOP/s"},
-    {.name = "peak_tflops_fp8", .type = kFloat, .nullable = true, .least = 0, .unit = "TFLOP/s"},
-    {.name = "nvlink_domain_gpus", .type = kInt, .nullable = true, .least = 0},
-    {.name = "nvlink_gb_per_s", .type = kFloat, .nullable = true, .least = 0, .unit = "GB/s"},
-    {.name = "network_gb_per_s", .type = kFloat, .nullable = true, .least = 0, .unit = "GB/s"},
-    {.name = "cpu_cores", .type = kInt, .nullable = true, .least = 0},
-    {.name = "memory_gib", .type = kFloat, .nullable = true, .least = 0, .unit = "GiB"},
-};
-constexpr Section kNodeSection = {.keys = kNodeKeys};
-constexpr Key kClusterKeys[] = {
-    {.name = "name", .means = "what the plan calls it"},
-    {.name = "nodes", .type = kInt, .least = 1, .unit = "nodes", .means = "how many there are"},
-    {.name = "node", .type = kSection, .section = &kNodeSection},
-};
-constexpr Section kClusterSection = {.keys = kClusterKeys};
+recipe::Diagnostic Note(recipe::Severity severity, std::string message, std::string hint) {
+  recipe::Diagnostic note;
+  note.severity = severity;
+  note.message = std::move(message);
+  note.hint = std::move(hint);
+  return note;
+}
 
-template <typename T, typename Field>
-void Read(const Value& map, std::string_view key, Field& field) {
-  const Value* value = map.Find(key);
-  if (!value) return;
-  if (const T* typed = std::get_if<T>(&value->data)) field = static_cast<Field>(*typed);
+recipe::Diagnostics NotesOfLocal(const Machine& machine, const Cluster& cluster) {
+  recipe::Diagnostics notes;
+  for (const Machine::Gpu& gpu : machine.gpus) {
+    const std::string& first = machine.gpus.front().name;
+    if (gpu.name == first) continue;
+    notes.push_back(Note(recipe::Severity::kWarning,
+                         absl::StrCat("this machine has GPUs of several kinds, ", first, " and ",
+                                      gpu.name, "; the plan takes all of them for the first"),
+                         "choose those of one kind with CUDA_VISIBLE_DEVICES and --gpus-per-node"));
+    break;
+  }
+  if (cluster.has_gpus() && cluster.node.peak_tflops_bf16 == 0) {
+    notes.push_back(Note(recipe::Severity::kInfo,
+                         absl::StrCat("nothing is known of the speed of ", cluster.node.gpu),
+                         "write a cluster file with its facts for estimates of time"));
+  }
+  return notes;
+}
+
+absl::StatusOr<Cluster> AsStatus(ClusterResult result) {
+  if (result.cluster) return *std::move(result.cluster);
+  std::string text = recipe::RenderText(result.diagnostics, {.least = recipe::Severity::kError});
+  // Said by the command that was given the name, as its own.
+  constexpr std::string_view kError = "error: ";
+  if (text.starts_with(kError)) text.erase(0, kError.size());
+  if (!text.empty()) text.pop_back();
+  return absl::InvalidArgumentError(text);
 }
 
 }  // namespace
@@ -64,13 +77,19 @@ double NodeShape::peak_tflops(std::string_view dtype) const {
 Cluster LocalCluster(const Machine& machine) {
   Cluster cluster{.name = "local", .nodes = 1};
   NodeShape& node = cluster.node;
+  if (!machine.gpus.empty()) {
+    const Machine::Gpu& gpu = machine.gpus.front();
+    std::optional<NodeShape> known = ShapeWithGpu(gpu.name);
+    if (known) node = *known;
+    if (!known) node.gpu = gpu.name;
+    if (gpu.memory_gib > 0) node.gpu_memory_gib = gpu.memory_gib;
+    node.gpu_memory_limit_gib = std::min(node.gpu_memory_limit_gib, node.gpu_memory_gib);
+  }
   node.gpus = static_cast<int>(machine.gpus.size());
+  // Boards with NVLink have it between all their GPUs; a rack's other trays are not this machine.
+  if (node.nvlink_domain_gpus > 0) node.nvlink_domain_gpus = node.gpus > 1 ? node.gpus : 0;
   node.cpu_cores = machine.cores;
   node.memory_gib = machine.memory_gib;
-  if (!machine.gpus.empty()) {
-    node.gpu = machine.gpus.front().name;
-    node.gpu_memory_gib = machine.gpus.front().memory_gib;
-  }
   return cluster;
 }
 
@@ -80,66 +99,45 @@ std::vector<std::string> BuiltInClusters() {
   return names;
 }
 
-absl::StatusOr<Cluster> ParseCluster(const std::string& text, const std::string& file) {
-  recipe::Diagnostics problems;
-  std::optional<recipe::Node> root = recipe::ParseDocument(text, file, problems);
-  recipe::Environment no_environment = [](const std::string&) { return std::nullopt; };
-  Value value;
-  if (root) {
-    recipe::Binding bound =
-        recipe::Bind(kClusterSection, *root, "", {.environment = no_environment});
-    problems = std::move(bound.diagnostics);
-    value = std::move(bound.value);
+ClusterResult LoadCluster(const std::string& name_or_path, const MachineProbe& probe) {
+  if (name_or_path == "local") {
+    Machine machine = probe();
+    Cluster cluster = LocalCluster(machine);
+    recipe::Diagnostics notes = NotesOfLocal(machine, cluster);
+    return {.cluster = std::move(cluster), .diagnostics = std::move(notes)};
   }
-  if (recipe::HasErrors(problems)) {
-    std::string rendered = recipe::RenderText(problems);
-    rendered.pop_back();
-    return absl::InvalidArgumentError(rendered);
-  }
-  const Value* node = value.Find("node");
-  if (!node || !node->Find("gpus")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file, ": error: node.gpus: missing; say how many GPUs a node has"));
-  }
-  Cluster cluster{.name = std::filesystem::path(file).stem().string()};
-  Read<std::string>(value, "name", cluster.name);
-  Read<int64_t>(value, "nodes", cluster.nodes);
-  NodeShape& shape = cluster.node;
-  Read<int64_t>(*node, "gpus", shape.gpus);
-  Read<std::string>(*node, "gpu", shape.gpu);
-  Read<double>(*node, "gpu_memory_gib", shape.gpu_memory_gib);
-  Read<double>(*node, "gpu_memory_gb_per_s", shape.gpu_memory_gb_per_s);
-  Read<double>(*node, "peak_tflops_bf16", shape.peak_tflops_bf16);
-  Read<double>(*node, "peak_tflops_fp8", shape.peak_tflops_fp8);
-  Read<int64_t>(*node, "nvlink_domain_gpus", shape.nvlink_domain_gpus);
-  Read<double>(*node, "nvlink_gb_per_s", shape.nvlink_gb_per_s);
-  Read<double>(*node, "network_gb_per_s", shape.network_gb_per_s);
-  Read<int64_t>(*node, "cpu_cores", shape.cpu_cores);
-  Read<double>(*node, "memory_gib", shape.memory_gib);
-  return cluster;
-}
-
-absl::StatusOr<Cluster> FindCluster(const std::string& name_or_path, const MachineProbe& probe) {
-  if (name_or_path == "local") return LocalCluster(probe());
   for (const BuiltInCluster& file : BuiltInClusterFiles()) {
     if (file.name == name_or_path) {
-      return ParseCluster(std::string(file.yaml), absl::StrCat(name_or_path, ".yaml"));
+      return ReadCluster(std::string(file.yaml), absl::StrCat(name_or_path, ".yaml"));
     }
   }
   std::ifstream file(name_or_path, std::ios::binary);
   std::error_code error;
   if (!file || std::filesystem::is_directory(name_or_path, error)) {
-    std::string names;
-    for (const std::string& name : BuiltInClusters()) {
-      absl::StrAppend(&names, names.empty() ? "" : ", ", name);
-    }
-    return absl::NotFoundError(absl::StrCat("cluster ", name_or_path,
-                                            ": neither a file nor a built-in cluster; use ", names,
-                                            " or the path of a YAML file"));
+    std::vector<std::string> names = BuiltInClusters();
+    std::vector<std::string_view> known(names.begin(), names.end());
+    std::string list;
+    for (const std::string& name : names) absl::StrAppend(&list, list.empty() ? "" : ", ", name);
+    std::string near(recipe::Nearest(name_or_path, known));
+    std::string hint = near.empty() ? "use " : absl::StrCat("did you mean ", near, "? Known: ");
+    absl::StrAppend(&hint, list, " or the path of a YAML file");
+    ClusterResult result;
+    result.diagnostics.push_back(Note(
+        recipe::Severity::kError,
+        absl::StrCat("cluster ", name_or_path, ": neither a file nor a built-in cluster"), hint));
+    return result;
   }
   std::ostringstream text;
   text << file.rdbuf();
-  return ParseCluster(text.str(), name_or_path);
+  return ReadCluster(text.str(), name_or_path);
+}
+
+absl::StatusOr<Cluster> FindCluster(const std::string& name_or_path, const MachineProbe& probe) {
+  return AsStatus(LoadCluster(name_or_path, probe));
+}
+
+absl::StatusOr<Cluster> ParseCluster(const std::string& text, const std::string& file) {
+  return AsStatus(ReadCluster(text, file));
 }
 
 }  // namespace am::plan

@@ -1,6 +1,6 @@
 // Cluster: the machines a job is laid out on. From a file of configs/clusters (built into the
 // program by name), from a file of the user's, or `local`: this machine, as a probe found it.
-//   absl::StatusOr<Cluster> cluster = FindCluster("dgx-h100", machine);
+//   ClusterResult result = LoadCluster("dgx-h100", ProbeMachine);
 //
 //   name: dgx-h100
 //   nodes: 4                      # how many there are; --nodes takes fewer or more
@@ -24,6 +24,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "launcher/recipe/diagnostic.h"
 
 namespace am::plan {
 
@@ -99,13 +101,24 @@ struct Machine {
 };
 using MachineProbe = std::function<Machine()>;
 
+// This machine as a cluster of one node. Facts of GPUs that a built-in cluster has by name are its.
 Cluster LocalCluster(const Machine& machine);
 
 // The names that are built in, "local" first.
 std::vector<std::string> BuiltInClusters();
 
-// A built-in name or the path of a file; errors name the file, line and key. The probe is asked
-// only for `local`.
+// Nothing where there is an error; warnings beside a cluster.
+struct ClusterResult {
+  std::optional<Cluster> cluster;
+  recipe::Diagnostics diagnostics;
+};
+
+// A built-in name or the path of a file. The probe is asked only for `local`.
+ClusterResult LoadCluster(const std::string& name_or_path, const MachineProbe& probe);
+// The text of a cluster file: all that is wrong with it, each at its place.
+ClusterResult ReadCluster(const std::string& text, const std::string& file);
+
+// The same as a status whose message is the errors, a line each.
 absl::StatusOr<Cluster> FindCluster(const std::string& name_or_path, const MachineProbe& probe);
 absl::StatusOr<Cluster> ParseCluster(const std::string& text, const std::string& file);
 

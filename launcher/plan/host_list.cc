@@ -118,14 +118,15 @@ class Expander {
     range.width = at_ - start;
     range.low = range.high = *low;
     if (at_ < text_.size() && text_[at_] == '-') {
-      ++at_;
+      const size_t dash = at_++;
       std::optional<uint64_t> high = Number(open, name);
       if (!high) return std::nullopt;
       range.high = *high;
       if (range.high < range.low) {
-        std::string_view written = text_.substr(start, at_ - start);
-        Refuse(start, absl::StrCat(std::string(written), " runs backwards"),
-               absl::StrCat("write ", range.high, "-", range.low));
+        std::string first(text_.substr(start, dash - start));
+        std::string last(text_.substr(dash + 1, at_ - dash - 1));
+        Refuse(start, absl::StrCat(first, "-", last, " runs backwards"),
+               absl::StrCat("write ", last, "-", first));
         return std::nullopt;
       }
     }

@@ -3,19 +3,37 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <thread>
+
+#include "launcher/recipe/scalar.h"
 
 namespace am::plan {
 namespace {
 
+// A file of this container's own cgroup (version 2); elsewhere it is the root's, which has none.
+std::string CgroupFile(const char* name) {
+  std::ifstream file(std::string("/sys/fs/cgroup/") + name);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
 int UsableCores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1u, std::thread::hardware_concurrency());
+  int cores = sched_getaffinity(0, sizeof set, &set) == 0
+                  ? CPU_COUNT(&set)
+                  : static_cast<int>(std::thread::hardware_concurrency());
+  if (std::optional<double> most = ParseCpuMax(CgroupFile("cpu.max"))) {
+    cores = std::min(cores, static_cast<int>(std::ceil(*most)));
+  }
+  return std::max(1, cores);
 }
 
 double MemoryGib() {
@@ -23,10 +41,27 @@ double MemoryGib() {
   std::string name;
   double kib = 0;
   while (file >> name >> kib) {
-    if (name == "MemTotal:") return kib / (1 << 20);
+    if (name == "MemTotal:") break;
     file.ignore(256, '\n');
   }
-  return 0;
+  double gib = kib / (1 << 20), most = 0;
+  std::istringstream limit(CgroupFile("memory.max"));
+  if (limit >> most && most > 0) gib = std::min(gib, most / (1 << 30));
+  return gib;
+}
+
+// Of a driver that shows nothing under /proc. It is given a few seconds: a stuck driver must not
+// hold a plan.
+std::vector<Machine::Gpu> AskNvidiaSmi() {
+  FILE* pipe = popen(
+      "timeout 5 nvidia-smi --query-gpu=name,memory.total --format=csv,noheader,nounits "
+      "2>/dev/null </dev/null",
+      "r");
+  if (!pipe) return {};
+  std::string text(1 << 16, '\0');
+  text.resize(fread(text.data(), 1, text.size(), pipe));
+  pclose(pipe);
+  return ParseNvidiaSmi(text);
 }
 
 // /proc/driver/nvidia/gpus/<bus>/information, a line "Model: \t\t NVIDIA H100 80GB HBM3".
@@ -54,11 +89,34 @@ std::vector<Machine::Gpu> Gpus() {
                     name.find_first_not_of("0123456789", 6) == std::string::npos;
     devices += numbered ? 1 : 0;
   }
+  if (gpus.empty() && (devices > 0 || fs::exists("/dev/dxg", error))) {
+    std::vector<Machine::Gpu> shown = AskNvidiaSmi();
+    if (!shown.empty()) return shown;
+  }
   gpus.resize(devices, gpus.empty() ? Machine::Gpu{.name = "GPU"} : gpus.front());
   return gpus;
 }
 
 }  // namespace
+
+std::vector<Machine::Gpu> ParseNvidiaSmi(std::string_view text) {
+  std::vector<Machine::Gpu> gpus;
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
+    size_t comma = line.rfind(", ");
+    if (comma == std::string::npos || comma == 0) continue;
+    std::optional<double> mib = recipe::ParseFloat(std::string_view(line).substr(comma + 2));
+    gpus.push_back({.name = line.substr(0, comma), .memory_gib = mib.value_or(0) / 1024});
+  }
+  return gpus;
+}
+
+std::optional<double> ParseCpuMax(std::string_view text) {
+  std::istringstream words{std::string(text)};
+  double quota = 0, period = 0;
+  if (!(words >> quota >> period) || quota <= 0 || period <= 0) return std::nullopt;
+  return quota / period;
+}
 
 Machine ProbeMachine() {
   return {.cores = UsableCores(), .memory_gib = MemoryGib(), .gpus = Gpus()};

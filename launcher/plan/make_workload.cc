@@ -95,9 +95,9 @@ StateBytes BytesOf(const Recipe& recipe, const std::string& trained, const std::
   bytes.frozen = FrozenBytes(recipe, BytesOf(trained));
   auto of = [&](const char* key) { return BytesOf(GivenText(recipe, key).value_or("float32")); };
   // Weights that are kept wider than they are computed with are their own master copy.
-  double master = of("optimizer.master_weight_dtype");
-  bytes.master =
-      std::max(master, BytesOf(trained)) > bytes.parameter ? std::max(master, BytesOf(trained)) : 0;
+  double stored = BytesOf(trained), master = of("optimizer.master_weight_dtype");
+  if (stored > bytes.parameter) bytes.resident = stored;
+  bytes.master = master > std::max(stored, bytes.parameter) ? master : 0;
   bytes.moment1 = of("optimizer.exp_avg_dtype");
   bytes.moment2 = of("optimizer.exp_avg_sq_dtype");
   std::string optimizer = recipe.Part("optimizer");
@@ -156,6 +156,10 @@ Kernels KernelsOf(const Recipe& recipe, const NodeShape& node) {
   std::optional<std::string> norm = GivenText(recipe, "model.backend.rms_norm");
   kernels.fused_elementwise = linear ? *linear != "torch" || norm == "te"
                                      : kernels.attention == AttentionKernel::kTransformerEngine;
+  // The Hugging Face library's own models run operation by operation.
+  if (GivenTrue(recipe, "model.force_hf")) kernels.fused_elementwise = false;
+  // Without Transformer Engine's linears, te_fp8 reaches the experts alone.
+  kernels.quantized_dense = !recipe.Has("model.backend.te_fp8") || !linear || *linear == "te";
   kernels.grouped_experts = GivenText(recipe, "model.backend.experts") != "torch";
   kernels.prefetch = GivenTrue(recipe, "distributed.enable_fsdp2_prefetch") ||
                      recipe.String("distributed.strategy") == "megatron_fsdp";
@@ -168,6 +172,16 @@ Kernels KernelsOf(const Recipe& recipe, const NodeShape& node) {
 }
 
 // ---- the rest
+
+bool TrainsTowers(const Recipe& recipe, const model::ModelShape& shape) {
+  if (shape.towers.empty()) return false;
+  for (const char* section : {"freeze_config", "model.freeze_config"}) {
+    if (recipe.Has(section)) {
+      return GivenFalse(recipe, absl::StrCat(section, ".freeze_vision_tower"));
+    }
+  }
+  return recipe.kind() == "multimodal" && !recipe.Has("peft");
+}
 
 int64_t TrainedMtpDepths(const Recipe& recipe) {
   // A depth in config.json alone is not trained: the recipe has to ask for it.
@@ -331,9 +345,12 @@ AxisBandwidth BandwidthOf(const std::vector<PlannedAxis>& axes, const NodeShape&
   return out;
 }
 
-Workload TrainingOf(const Recipe& recipe, std::shared_ptr<const model::ModelShape> shape,
+Training TrainingOf(const Recipe& recipe, std::shared_ptr<const model::ModelShape> shape,
                     const NodeShape& node) {
-  Workload workload{.node = node, .strategy = recipe.String("distributed.strategy")};
+  Training training;
+  Workload& workload = training.workload;
+  workload.node = node;
+  workload.strategy = recipe.String("distributed.strategy");
   std::string trained = TrainedDtype(recipe, *shape);
   std::string compute = ComputeDtype(recipe, trained);
   workload.precision = PrecisionOf(recipe, compute);
@@ -353,30 +370,52 @@ Workload TrainingOf(const Recipe& recipe, std::shared_ptr<const model::ModelShap
   workload.kernels = KernelsOf(recipe, node);
   workload.keeps_gathered = GivenFalse(recipe, "distributed.reshard_after_forward") ||
                             GivenNumber(recipe, "distributed.zero_dp_strategy", 3) < 3;
+  workload.gradient_buckets =
+      workload.strategy == "ddp" && !GivenTrue(recipe, "distributed.gradient_as_bucket_view");
+  workload.sequence_parallel = GivenTrue(recipe, "distributed.sequence_parallel");
+  workload.trains_towers = TrainsTowers(recipe, *shape);
   workload.shape = std::move(shape);
-  return workload;
+  training.keeps_experts_gathered = !GivenTrue(recipe, "distributed.moe.reshard_after_forward");
+  training.defers_gradient_sync = !GivenFalse(recipe, "distributed.defer_fsdp_grad_sync");
+  return training;
 }
 
-void SetLayout(Workload& workload, const Plan& plan) {
-  workload.dims = plan.dims;
-  workload.strategy = plan.strategy;
-  workload.bandwidth = BandwidthOf(plan.axes, workload.node);
-  workload.seq_length = plan.seq_length.value_or(0);
-  workload.global_batch_size = plan.batch.global_batch_size;
-  workload.local_batch_size = plan.batch.local_batch_size;
-  workload.micro_batch_size = plan.micro_batch_size.value_or(plan.batch.local_batch_size);
-  workload.grad_acc_steps = std::max<int64_t>(1, plan.batch.grad_acc_steps);
-  workload.virtual_stages = plan.virtual_stages.value_or(1);
+Layout LayoutOf(const Plan& plan, const NodeShape& node) {
+  return {.dims = plan.dims,
+          .bandwidth = BandwidthOf(plan.axes, node),
+          .ranks_per_node = plan.ranks_per_node,
+          .seq_length = plan.seq_length.value_or(0),
+          .global_batch_size = plan.batch.global_batch_size,
+          .local_batch_size = plan.batch.local_batch_size,
+          .micro_batch_size = plan.micro_batch_size.value_or(plan.batch.local_batch_size),
+          .grad_acc_steps = std::max<int64_t>(1, plan.batch.grad_acc_steps),
+          .virtual_stages = plan.virtual_stages.value_or(1)};
+}
+
+Workload LayOut(const Training& training, const Layout& layout) {
+  Workload workload = training.workload;
+  workload.dims = layout.dims;
+  workload.bandwidth = layout.bandwidth;
+  workload.ranks_per_node = layout.ranks_per_node;
+  workload.seq_length = layout.seq_length;
+  workload.global_batch_size = layout.global_batch_size;
+  workload.local_batch_size = layout.local_batch_size;
+  workload.micro_batch_size = layout.micro_batch_size;
+  workload.grad_acc_steps = layout.grad_acc_steps;
+  workload.virtual_stages = layout.virtual_stages;
   workload.layers_of_stage = CutLayers(static_cast<int>(workload.shape->layers.size()),
-                                       plan.dims.pp * workload.virtual_stages);
-  workload.keeps_gathered = workload.keeps_gathered || plan.dims.pp > 1;
+                                       layout.dims.pp * layout.virtual_stages);
+  workload.keeps_gathered = workload.keeps_gathered || layout.dims.pp > 1 ||
+                            (layout.dims.ep > 1 && training.keeps_experts_gathered);
+  bool several = layout.grad_acc_steps > 1 || layout.micro_batch_size < layout.local_batch_size;
+  workload.keeps_full_gradients =
+      training.defers_gradient_sync && several && workload.strategy != "ddp";
+  return workload;
 }
 
 Workload MakeWorkload(const Recipe& recipe, const Plan& plan,
                       std::shared_ptr<const model::ModelShape> shape, const NodeShape& node) {
-  Workload workload = TrainingOf(recipe, std::move(shape), node);
-  SetLayout(workload, plan);
-  return workload;
+  return LayOut(TrainingOf(recipe, std::move(shape), node), LayoutOf(plan, node));
 }
 
 }  // namespace am::plan

@@ -3,8 +3,8 @@
 //   Workload workload = MakeWorkload(recipe, plan, shape, cluster.node);
 //
 // In two halves, so that a search reads the recipe once and tries many layouts:
-//   Workload base = TrainingOf(recipe, shape, node);
-//   SetLayout(base, plan);
+//   Training training = TrainingOf(recipe, shape, node);
+//   Workload workload = LayOut(training, LayoutOf(plan, node));
 #pragma once
 
 #include <memory>
@@ -21,13 +21,31 @@ namespace am::plan {
 
 struct Plan;
 
-// The part that no layout changes. Where the recipe is silent about recomputation, `recompute` is
-// kNone and `recompute_assumed` true: whoever knows the memory decides (estimate.h).
-Workload TrainingOf(const recipe::Recipe& recipe, std::shared_ptr<const model::ModelShape> shape,
-                    const NodeShape& node);
+// What no layout changes.
+struct Training {
+  // Without a layout. Where the recipe is silent about recomputation, `recompute` is kNone and
+  // `recompute_assumed` true: whoever knows the memory decides (estimate.h).
+  Workload workload;
+  bool keeps_experts_gathered = true;  // with ep > 1, unless moe.reshard_after_forward
+  bool defers_gradient_sync = true;    // whole gradients where there are several micro-batches
+};
 
-// The layout, batch and links of a plan.
-void SetLayout(Workload& workload, const Plan& plan);
+struct Layout {
+  ParallelDims dims;
+  AxisBandwidth bandwidth;
+  int ranks_per_node = 1;
+  int64_t seq_length = 0;
+  int64_t global_batch_size = 0;
+  int64_t local_batch_size = 0;
+  int64_t micro_batch_size = 0;
+  int64_t grad_acc_steps = 1;
+  int virtual_stages = 1;
+};
+
+Training TrainingOf(const recipe::Recipe& recipe, std::shared_ptr<const model::ModelShape> shape,
+                    const NodeShape& node);
+Layout LayoutOf(const Plan& plan, const NodeShape& node);
+Workload LayOut(const Training& training, const Layout& layout);
 
 Workload MakeWorkload(const recipe::Recipe& recipe, const Plan& plan,
                       std::shared_ptr<const model::ModelShape> shape, const NodeShape& node);

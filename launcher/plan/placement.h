@@ -55,11 +55,11 @@ struct Placement {
   std::vector<PlannedAxis> axes;   // as kMeshAxes
   std::vector<PlacementNote> notes;
   // Nodes that must lie in one NVLink domain, each run of so many: what to ask of Slurm's block
-  // topology with --segment. 1: nothing to ask.
+  // topology with --segment. 1: nothing to ask, or more than there is.
   int segment_nodes = 1;
   std::string segment_reason;      // one line; empty where there is nothing to ask
   std::vector<std::string> hosts;  // by node; empty where the cluster does not name its nodes
-  int nvlink_domains = 0;          // how many the ranks lie in
+  int nvlink_domains = 0;          // that the nodes lie in; the nodes where there is no NVLink
 };
 
 // Whether the cluster has so many nodes and GPUs; `out` says what it has.

@@ -32,8 +32,11 @@ struct Adapter {
 // Bytes that a number takes; 0 where nothing of the kind is kept.
 struct StateBytes {
   double parameter = 2;  // as computed with
-  double gradient = 4;   // as accumulated and reduced
-  double master = 4;     // the optimizer's own copy
+  // As a shard is stored between steps; 0: as computed with. 4 for float32 parameters that are cast
+  // to bfloat16 when they are gathered (mp_policy); `master` is then 0: they are their own.
+  double resident = 0;
+  double gradient = 4;  // as accumulated and reduced
+  double master = 4;    // the optimizer's own copy
   double moment1 = 4;
   double moment2 = 4;
   double frozen = 2;  // a frozen base: 2, 1 (8 bits) or about 0.52 (4 bits with scales)
@@ -46,6 +49,7 @@ struct Kernels {
   bool prefetch = false;          // FSDP gathers the next layer during this one
   bool fused_loss = false;        // logits never stored whole (fused or chunked cross entropy)
   bool compiled = false;
+  bool quantized_dense = true;  // FP8 and MXFP8 cover the dense projections, not experts alone
   Dispatcher dispatcher = Dispatcher::kTorch;
 };
 
@@ -69,7 +73,16 @@ struct Workload {
   int64_t grad_acc_steps = 1;
   int virtual_stages = 1;            // a rank
   std::vector<int> layers_of_stage;  // by stage, pp · virtual_stages of them
-  bool keeps_gathered = false;       // weights stay gathered after forward (pipeline, ZeRO-2)
+  // Weights stay gathered after forward: under a pipeline, with ep > 1 unless
+  // moe.reshard_after_forward, and where fsdp's reshard_after_forward is false.
+  bool keeps_gathered = false;
+  // Whole gradients are kept between micro-batches and reduced after the last one
+  // (defer_fsdp_grad_sync).
+  bool keeps_full_gradients = false;
+  bool gradient_buckets = false;   // DDP reduces in buckets that are no views of the gradients
+  bool sequence_parallel = false;  // tp also cuts norms and residuals
+  int ranks_per_node = 0;          // 0: one a GPU
+  bool trains_towers = false;      // of a multimodal model
 
   Precision precision = Precision::kBfloat16;
   StateBytes bytes;

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "launcher/recipe/diagnostic.h"
 #include "launcher/recipe/document.h"
@@ -27,10 +29,16 @@ struct Binding {
   // Of keys with Support::kIgnored and kNotTrainable; the caller gives them their severity.
   Diagnostics ignored;
   Diagnostics not_trainable;
+  // Sections whose keys stand elsewhere; "" for the top of the recipe.
+  std::vector<std::string> misplaced;
 };
 
 // `path` is the dotted name of the section, empty for a whole file.
 Binding Bind(const Section& section, const Node& node, const std::string& path,
              const BindOptions& options);
+
+// The known target that one was probably meant to be, and its part; nothing where none is near.
+std::string NearestTarget(const Section& section, std::string_view wanted);
+const Part* NearestPart(const Section& section, std::string_view wanted);
 
 }  // namespace am::recipe

@@ -55,6 +55,30 @@ std::optional<Token> ReadToken(std::string_view text, size_t at) {
   return Token{.end = end, .name = std::string(text.substr(at + 1, end - at - 1))};
 }
 
+// What is wrong with a `${` that is no token, and what to write.
+void ExplainMalformed(std::string_view text, size_t at, Expansion& out) {
+  if (!out.malformed.empty()) return;
+  size_t close = text.find('}', at);
+  if (close == std::string_view::npos) {
+    out.malformed = "a ${ that is never closed";
+    out.hint = "close it with }, or write $${ for the characters themselves";
+    return;
+  }
+  std::string_view inside = text.substr(at + 2, close - at - 2);
+  out.malformed = std::string(text.substr(at, close + 1 - at)) + " names no environment variable";
+  out.hint = "write ${NAME} or ${NAME,default}";
+  size_t end = EndOfName(inside, 0);
+  std::string_view name = inside.substr(0, end), rest = inside.substr(end);
+  if (rest.starts_with(":-") || rest.starts_with("-") || rest.starts_with(":=")) {
+    size_t skip = rest.find_first_of("-=") + 1;
+    out.hint = "write ${" + std::string(name) + "," + std::string(rest.substr(skip)) + "}";
+  } else if (name == "env" && rest.starts_with(":")) {
+    out.hint = "write ${oc.env:" + std::string(rest.substr(1)) + "}";
+  } else if (!name.empty() && rest.starts_with(":")) {
+    out.hint = "of resolvers there is oc.env alone: ${oc.env:NAME,default}";
+  }
+}
+
 }  // namespace
 
 Expansion Expand(std::string_view text, const Environment& environment) {
@@ -71,6 +95,7 @@ Expansion Expand(std::string_view text, const Environment& environment) {
     }
     std::optional<Token> token = ReadToken(text, at);
     if (!token) {
+      if (text.substr(at).starts_with("${")) ExplainMalformed(text, at, out);
       out.text += text[at++];
       continue;
     }

@@ -16,6 +16,8 @@ struct Expansion {
   std::string text;
   bool used = false;                 // something of the environment, or a default, is in it
   std::optional<std::string> unset;  // the first variable that is unset and has no default
+  std::string malformed;             // the first ${…} that names no variable, and
+  std::string hint;                  // what to write instead
 };
 
 Expansion Expand(std::string_view text, const Environment& environment);

@@ -31,6 +31,9 @@ struct LoadOptions {
 
 struct LoadResult {
   std::optional<Recipe> recipe;  // nothing where there is an error
+  // What could be read in spite of errors, for further checks alone: `IsBroken` (value.h) says of
+  // what nothing is known.
+  std::optional<Recipe> readable;
   Diagnostics diagnostics;
 };
 

@@ -128,7 +128,8 @@ nlohmann::json Recipe::Undeclared(std::string_view section_key) const {
   if (!given || !given->map()) return out;
   const recipe::Part* part = PartOf(*declared->section, given);
   for (const Entry& entry : *given->map()) {
-    if (!FindKey(*declared->section, part, entry.key)) out[entry.key] = ToJson(entry.value);
+    const Key* key = FindKey(*declared->section, part, entry.key);
+    if (!key || key->overlay) out[entry.key] = ToJson(entry.value);
   }
   return out;
 }

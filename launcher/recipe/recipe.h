@@ -55,8 +55,8 @@ class Recipe {
       std::string_view key) const;  // a single string counts as a list of one
   std::vector<double> Floats(std::string_view key) const;
   nlohmann::json Free(std::string_view key) const;  // anything; null where the recipe is silent
-  // The keys of an open section that the schema does not have, e.g. of `model`: values laid over
-  // config.json.
+  // Of a section like `model`: the values that are laid over config.json, which are the keys that
+  // the schema does not have and those that it has as fields of that file.
   nlohmann::json Undeclared(std::string_view section) const;
 
   // The built-in part that the section's `_target_` names (schema.h), e.g. "squad", "adamw",

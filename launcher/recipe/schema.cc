@@ -1,6 +1,9 @@
 #include "launcher/recipe/schema.h"
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
+#include <utility>
 
 namespace am::recipe {
 namespace {
@@ -43,6 +46,10 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
   }
 }
 
+bool HasParts(const Section& section) {
+  return !section.parts.empty() || (section.also && HasParts(*section.also));
+}
+
 const Part* FindPart(const Section& section, std::string_view target) {
   for (const Part& part : section.parts) {
     if (part.name == target) return &part;
@@ -53,11 +60,11 @@ const Part* FindPart(const Section& section, std::string_view target) {
       if (known == last && LastComponent(target) == known) return &part;
     }
   }
-  return nullptr;
+  return section.also ? FindPart(*section.also, target) : nullptr;
 }
 
 const Part* PartOf(const Section& section, const Value* value) {
-  if (section.parts.empty()) return nullptr;
+  if (!HasParts(section)) return nullptr;
   if (value) {
     if (const auto* target = std::get_if<std::string>(&value->data)) {
       return FindPart(section, *target);
@@ -76,17 +83,17 @@ const Key* FindKey(const Section& section, const Part* part, std::string_view na
       if (Matches(key.name, name)) return &key;
     }
   }
-  for (std::span<const Key> keys : {section.keys, section.more}) {
-    for (const Key& key : keys) {
-      if (Matches(key.name, name)) return &key;
-    }
+  for (const Key& key : section.keys) {
+    if (Matches(key.name, name)) return &key;
   }
-  return nullptr;
+  return section.also ? FindKey(*section.also, nullptr, name) : nullptr;
 }
 
 const Key* FindKeyOfAnyPart(const Section& section, std::string_view name) {
-  for (const Part& part : section.parts) {
-    if (const Key* key = FindKey({.keys = part.keys}, nullptr, name)) return key;
+  for (const Section* table = &section; table; table = table->also) {
+    for (const Part& part : table->parts) {
+      if (const Key* key = FindKey({.keys = part.keys}, nullptr, name)) return key;
+    }
   }
   return FindKey(section, nullptr, name);
 }
@@ -109,20 +116,67 @@ const Key* FindKey(const Value& root, std::string_view dotted) {
   return key;
 }
 
+std::vector<Declaration> DeclarationsOf(const Section& section) {
+  std::vector<Declaration> all;
+  for (const Section* table = &section; table; table = table->also) {
+    for (const Key& key : table->keys) all.push_back({&key});
+  }
+  for (const Section* table = &section; table; table = table->also) {
+    for (const Part& part : table->parts) {
+      for (const Key& key : part.keys) all.push_back({&key, &part});
+    }
+  }
+  return all;
+}
+
+std::vector<Declaration> FindDeclarations(std::string_view dotted) {
+  std::vector<std::pair<const Section*, Support>> sections = {{&kRecipeSchema, Support::kHonoured}};
+  std::vector<Declaration> found;
+  for (std::string_view name : Split(dotted, '.')) {
+    bool in_list = !found.empty() && found.front().key->type == Type::kSections;
+    if (in_list && IsIndex(name)) continue;  // an element: still the same key
+    if (name.ends_with("[]")) name.remove_suffix(2);
+    found.clear();
+    for (const auto& [section, around] : sections) {
+      std::vector<Declaration> own, any;
+      for (Declaration declaration : DeclarationsOf(*section)) {
+        const auto& [key, part, support] = declaration;
+        bool part_says = part && part->support != Support::kHonoured;
+        declaration.support = key->support != Support::kHonoured ? key->support
+                              : part_says                        ? part->support
+                                                                 : around;
+        if (key->name == name) own.push_back(declaration);
+        if (Matches(key->name, name)) any.push_back(declaration);
+      }
+      // `validation_dataloader` is no ending of `validation_*`.
+      std::ranges::copy(own.empty() ? any : own, std::back_inserter(found));
+    }
+    sections.clear();
+    for (const Declaration& declaration : found) {
+      if (!declaration.key->section) continue;
+      std::pair<const Section*, Support> next = {declaration.key->section, declaration.support};
+      if (std::ranges::find(sections, next) == sections.end()) sections.push_back(next);
+    }
+  }
+  return found;
+}
+
 std::vector<std::string_view> KnownKeys(const Section& section, const Part* part) {
   std::vector<std::string_view> names;
   if (part) {
     for (const Key& key : part->keys) names.push_back(key.name);
   }
   for (const Key& key : section.keys) names.push_back(key.name);
-  for (const Key& key : section.more) names.push_back(key.name);
+  if (section.also) std::ranges::copy(KnownKeys(*section.also, nullptr), std::back_inserter(names));
   return names;
 }
 
 std::vector<std::string_view> KnownKeysOfAllParts(const Section& section) {
   std::vector<std::string_view> names = KnownKeys(section, nullptr);
-  for (const Part& part : section.parts) {
-    for (const Key& key : part.keys) names.push_back(key.name);
+  for (const Section* table = &section; table; table = table->also) {
+    for (const Part& part : table->parts) {
+      for (const Key& key : part.keys) names.push_back(key.name);
+    }
   }
   return names;
 }

@@ -44,6 +44,18 @@ enum class Support {
 
 inline constexpr double kAny = std::numeric_limits<double>::infinity();
 
+// What a text names that lies outside the recipe; looked at where paths are to be checked.
+enum class Names {
+  kNothing,
+  kInput,       // a file or directory
+  kPattern,     // files, with `*` for any characters
+  kModel,       // a hub id or a model's directory
+  kData,        // a hub id, a directory or a file
+  kTemplate,    // a file, or the template itself
+  kOutput,      // a directory that is written to, made where it is not there
+  kOutputFile,  // a file that is written
+};
+
 struct Section;
 
 struct Key {
@@ -62,6 +74,7 @@ struct Key {
   std::string_view instead = "";  // kIgnored, kNotTrainable: what to do
   const Section* section = nullptr;
   bool overlay = false;  // a field of the model's config.json, laid over it
+  Names names = Names::kNothing;
 };
 
 struct Part {
@@ -79,12 +92,13 @@ struct Section {
   std::string_view default_part = "";
   bool open = false;                 // unknown keys are free, unless they look like a known one
   std::string_view enabled_by = "";  // the key that switches the section off, e.g. "enabled"
-  std::span<const Key> more = {};    // further keys, of a table that several sections have
-  std::string_view alone = "";       // in a list: the key that an item of text alone stands for
+  const Section* also = nullptr;     // a section whose keys and parts it has, too
+  std::string_view alone = "";       // the key that a value of text alone stands for
 };
 
 extern const Section kRecipeSchema;
 
+bool HasParts(const Section& section);
 // The part that a target names, by its full path or by its last component; null where none is.
 const Part* FindPart(const Section& section, std::string_view target);
 // The part of a section's value: by `_target_`, else the default one; null where the target is
@@ -96,6 +110,17 @@ const Key* FindKey(const Section& section, const Part* part, std::string_view na
 const Key* FindKeyOfAnyPart(const Section& section, std::string_view name);
 // The declaration of a dotted key, given what the recipe says about the targets on the way.
 const Key* FindKey(const Value& root, std::string_view dotted);
+// Every declaration of a dotted key: one, or one for each part that has it. Elements of a list are
+// its own name, `[]` or a number. Without a recipe there is no telling which part is meant.
+struct Declaration {
+  const Key* key = nullptr;
+  const Part* part = nullptr;  // null: the section's own
+  // What becomes of it where it says nothing itself: what becomes of the part or section around it.
+  Support support = Support::kHonoured;
+};
+std::vector<Declaration> FindDeclarations(std::string_view dotted);
+std::vector<Declaration> DeclarationsOf(const Section& section);  // of all its keys
+
 // All names that a section knows under a part, for suggestions.
 std::vector<std::string_view> KnownKeys(const Section& section, const Part* part);
 

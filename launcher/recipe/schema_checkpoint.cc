@@ -1,4 +1,5 @@
 // What is saved, when it is kept, and where a run goes on from.
+#include "launcher/recipe/schema_keys.h"
 #include "launcher/recipe/schema_sections.h"
 
 namespace am::recipe {
@@ -7,11 +8,20 @@ namespace {
 using enum Type;
 using enum Support;
 
+constexpr Key kPublishKeys[] = {
+    TextKey("to", "hub repository (hf://org/name), or a directory"),
+    ChoiceKey("what", "final", "final best every", "which checkpoints"),
+    BoolKey("private", "true", "a hub repository that is made is not public"),
+    Naming(Names::kInput, TextKey("token_file", "file with the hub's token; null: HF_TOKEN")),
+};
+constexpr Section kPublishSection = {.keys = kPublishKeys};
+
 constexpr Key kCheckpointKeys[] = {
     {.name = "enabled", .type = kBool, .fallback = "true", .means = "save and resume at all"},
     {.name = "checkpoint_dir",
      .fallback = "checkpoints/",
-     .means = "where checkpoints and the metrics files go"},
+     .means = "where checkpoints and the metrics files go",
+     .names = Names::kOutput},
     {.name = "model_save_format",
      .type = kChoice,
      .fallback = "safetensors",
@@ -45,11 +55,8 @@ constexpr Key kCheckpointKeys[] = {
      .type = kDtype,
      .nullable = true,
      .means = "of consolidated weights; null: the dtype that was trained"},
-    {.name = "publish",
-     .type = kFree,
-     .nullable = true,
-     .means = "where finished checkpoints are copied to",
-     .support = kNotTrainable},
+    NotTrainable(SectionKey("publish", kPublishSection, "where finished checkpoints are copied to"),
+                 "copy them when the job is done"),
     {.name = "wait_for_staging",
      .type = kBool,
      .fallback = "false",
@@ -104,7 +111,7 @@ constexpr Key kCheckpointKeys[] = {
     {.name = "model_cache_dir", .nullable = true, .means = "derived", .support = kNoEffect},
     {.name = "model_repo_id", .nullable = true, .means = "derived", .support = kNoEffect},
     {.name = "is_peft", .type = kBool, .nullable = true, .means = "derived", .support = kNoEffect},
-    {.name = "_target_", .support = kNoEffect},
+    kUnusedTarget,
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What is read, how it is batched and packed.
+// How what is read becomes ids, batches and packs.
+#include "launcher/recipe/schema_keys.h"
 #include "launcher/recipe/schema_sections.h"
 
 namespace am::recipe {
@@ -7,248 +8,109 @@ namespace {
 using enum Type;
 using enum Support;
 
-// ---- dataset, validation_dataset*
+// ---- tokenizer, dataset.tokenizer
 
 constexpr Key kTokenizerKeys[] = {
-    {.name = "_target_", .support = kNoEffect},
-    {.name = "pretrained_model_name_or_path",
-     .nullable = true,
-     .means = "directory of the tokenizer; null: the model's"},
+    TargetKey("the class; tokenizer.json says which tokenizer it is"),
+    Naming(Names::kModel, TextKey("pretrained_model_name_or_path",
+                                  "directory of the tokenizer; null: the model's")),
+    NoEffect(BoolKey("trust_remote_code", "false", "no Python of a model is ever run")),
+    NotTrainable(ChoiceKey("padding_side", "right", "left right", "where batches are padded")),
+    NotTrainable(ChoiceKey("truncation_side", "right", "left right", "the end that is cut off")),
+    NotTrainable(BoolKey("add_bos_token", "", "begin every text with the model's first token")),
+    NotTrainable(BoolKey("add_eos_token", "", "end every text with the model's last token")),
+    NoEffect(BoolKey("force_hf", "false", "the class of the Hugging Face library")),
+    NoEffect(BoolKey("use_fast", "true", "tokenizer.json instead of Python")),
+    CountKey("q_max_length", "", "tokens", "retrieval: the longest query"),
+    CountKey("p_max_length", "", "tokens", "retrieval: the longest passage"),
+    TextKey("query_prefix", "retrieval: text before each query"),
+    TextKey("passage_prefix", "retrieval: text before each passage"),
+    CountKey("max_input_tiles", "", "tiles", "retrieval: a picture is cut into so many at most"),
 };
-constexpr Section kTokenizerSection = {.keys = kTokenizerKeys, .open = true};
-
-constexpr Key kSeqLength = {.name = "seq_length",
-                            .type = kInt,
-                            .nullable = true,
-                            .least = 1,
-                            .unit = "tokens",
-                            .means = "the longest sample"};
-constexpr Key kLimit = {.name = "limit_dataset_samples",
-                        .type = kInt,
-                        .nullable = true,
-                        .least = 1,
-                        .unit = "samples",
-                        .means = "only the first so many"};
-constexpr Key kPadding = {.name = "padding",
-                          .type = kChoice,
-                          .nullable = true,
-                          .fallback = "do_not_pad",
-                          .choices = "do_not_pad=false=no=off longest=true=yes=on max_length",
-                          .means = "max_length pads every sample to seq_length"};
-constexpr Key kTruncation = {
-    .name = "truncation",
-    .type = kChoice,
-    .nullable = true,
-    .fallback = "do_not_truncate",
-    .choices = "do_not_truncate=false=no=off longest_first=true=yes=on only_first only_second",
-    .means = "cut samples that are longer than seq_length instead of refusing them"};
-constexpr Key kAnswerOnly = {.name = "answer_only_loss_mask",
-                             .type = kBool,
-                             .fallback = "true",
-                             .means = "only the answer's tokens carry a label"};
-constexpr Key kChatTemplate = {.name = "chat_template",
-                               .nullable = true,
-                               .means = "Jinja text or a file, instead of the tokenizer's"};
-
-constexpr Key kSquadKeys[] = {
-    {.name = "dataset_name",
-     .fallback = "squad",
-     .means = "hub id, directory or file of SQuAD-form questions (json, jsonl)"},
-    {.name = "path_or_dataset", .nullable = true, .means = "as dataset_name"},
-    kSeqLength,
-    kLimit,
-    kPadding,
-    kTruncation,
-    kAnswerOnly,
-    kChatTemplate,
-    {.name = "lossy",
-     .type = kBool,
-     .fallback = "false",
-     .means = "replace invalid UTF-8 instead of refusing it"},
-};
-constexpr Key kMockKeys[] = {
-    {.name = "vocab_size",
-     .type = kInt,
-     .nullable = true,
-     .fallback = "1024",
-     .least = 2,
-     .means = "ids are drawn below it"},
-    {.name = "seq_len",
-     .type = kInt,
-     .nullable = true,
-     .fallback = "1024",
-     .least = 2,
-     .unit = "tokens",
-     .means = "length of every sample"},
-    {.name = "num_samples",
-     .type = kInt,
-     .nullable = true,
-     .fallback = "1000000",
-     .least = 1,
-     .unit = "samples",
-     .means = "how many there are"},
-    {.name = "batch_size",
-     .type = kInt,
-     .nullable = true,
-     .least = 1,
-     .unit = "samples",
-     .means = "derived: local_batch_size",
-     .support = kNoEffect},
-    {.name = "seed", .type = kInt, .nullable = true, .means = "of the ids"},
-};
-constexpr Key kHellaSwagKeys[] = {
-    {.name = "path_or_dataset", .means = "hub id or directory"},
-    {.name = "num_samples_limit",
-     .type = kInt,
-     .nullable = true,
-     .least = 1,
-     .unit = "samples",
-     .means = "only the first so many"},
-    {.name = "pad_to_max_length",
-     .type = kBool,
-     .fallback = "true",
-     .means = "pad to the longest sample of the set"},
-    kSeqLength,
-};
-constexpr Key kColumnMappedKeys[] = {
-    {.name = "path_or_dataset_id", .type = kTexts, .means = "hub id, directory or files"},
-    {.name = "column_mapping",
-     .type = kFree,
-     .means = "context, question and answer: which column each is"},
-    {.name = "name", .nullable = true, .means = "configuration of a hub data set"},
-    {.name = "use_hf_chat_template",
-     .type = kBool,
-     .fallback = "false",
-     .means = "render as a chat"},
-    kSeqLength,
-    kLimit,
-    kPadding,
-    kTruncation,
-    kAnswerOnly,
-    kChatTemplate,
-    {.name = "start_of_turn_token", .nullable = true, .support = kNoEffect},
-    {.name = "repeat_on_exhaustion", .type = kBool, .fallback = "true", .support = kNoEffect},
-};
-constexpr Key kChatKeys[] = {
-    {.name = "path_or_dataset_id", .type = kTexts, .means = "hub id, directory or files"},
-    {.name = "dataset_name", .nullable = true, .means = "as path_or_dataset_id"},
-    {.name = "name", .nullable = true, .means = "configuration of a hub data set"},
-    {.name = "shuffle_seed", .type = kInt, .nullable = true, .means = "shuffle before slicing"},
-    {.name = "mask_reasoning_content",
-     .type = kBool,
-     .fallback = "false",
-     .means = "reasoning carries no label"},
-    {.name = "mask_history",
-     .type = kBool,
-     .fallback = "false",
-     .means = "only the last answer carries labels"},
-    {.name = "unshifted", .type = kBool, .fallback = "false", .means = "labels are the ids"},
-    {.name = "skip_invalid_samples",
-     .type = kBool,
-     .fallback = "false",
-     .means = "leave out rows that cannot be rendered"},
-    kSeqLength,
-    kLimit,
-    kPadding,
-    kTruncation,
-    kChatTemplate,
-};
-
-constexpr Part kDatasets[] = {
-    {.targets = "nemo_automodel.components.datasets.llm.squad.make_squad_dataset "
-                "nemo_automodel.datasets.llm.squad.make_squad_dataset",
-     .name = "squad",
-     .keys = kSquadKeys},
-    {.targets = "nemo_automodel.components.datasets.llm.mock_iterable_dataset.MockIterableDataset",
-     .name = "mock",
-     .keys = kMockKeys},
-    {.targets = "nemo_automodel.components.datasets.llm.hellaswag.HellaSwag",
-     .name = "hellaswag",
-     .support = kNotTrainable,
-     .keys = kHellaSwagKeys},
-    {.targets = "nemo_automodel.components.datasets.llm.column_mapped_text_instruction_dataset."
-                "ColumnMappedTextInstructionDataset "
-                "nemo_automodel.components.datasets.llm."
-                "column_mapped_text_instruction_iterable_dataset."
-                "ColumnMappedTextInstructionIterableDataset",
-     .name = "column_mapped",
-     .support = kNotTrainable,
-     .keys = kColumnMappedKeys,
-     .open = true},
-    {.targets = "nemo_automodel.components.datasets.llm.chat_dataset.ChatDataset",
-     .name = "chat",
-     .support = kNotTrainable,
-     .keys = kChatKeys},
-    {.targets = "nemo_automodel.components.datasets.llm.agent_chat.make_agent_chat_dataset "
-                "nemo_automodel.components.datasets.llm.xlam.make_xlam_dataset "
-                "nemo_automodel.components.datasets.llm.megatron_dataset.MegatronPretraining "
-                "nemo_automodel.components.datasets.llm.nanogpt_dataset.NanogptDataset "
-                "nemo_automodel.components.datasets.llm.mock.build_unpacked_dataset "
-                "nemo_automodel.components.datasets.llm.mock_prefix_tree."
-                "build_mock_rollout_dataset "
-                "nemo_automodel.components.datasets.llm.seq2seq.make_seq2seq_dataset "
-                "nemo_automodel.components.datasets.llm.seq_cls.GLUE_MRPC "
-                "nemo_automodel.components.datasets.llm.retrieval_dataset.RetrievalDatasetConfig "
-                "nemo_automodel.components.datasets.llm.make_retrieval_dataset",
-     .name = "other_text",
-     .support = kNotTrainable,
-     .open = true},
-    {.targets = "nemo_automodel.components.datasets.vlm.datasets.make_medpix_dataset "
-                "nemo_automodel.components.datasets.vlm.datasets.make_cord_v2_dataset "
-                "nemo_automodel.components.datasets.vlm.datasets."
-                "make_shopify_product_catalogue_dataset "
-                "nemo_automodel.components.datasets.vlm.datasets.make_rdr_dataset "
-                "nemo_automodel.components.datasets.vlm.datasets.make_tulu3_dataset "
-                "nemo_automodel.components.datasets.vlm.datasets."
-                "make_tulu3_magicoder_text_mix_dataset "
-                "nemo_automodel.components.datasets.vlm.datasets.make_meta_dataset "
-                "nemo_automodel.components.datasets.vlm.datasets.make_cv17_dataset "
-                "nemo_automodel.components.datasets.vlm.datasets.make_llava_onevision_dataset "
-                "nemo_automodel.components.datasets.vlm.mock.build_mock_vlm_dataset "
-                "nemo_automodel.components.datasets.audio.datasets.make_hf_audio_asr_dataset "
-                "nemo_automodel.components.datasets.audio.datasets.make_cv17_dataset "
-                "nemo_automodel.components.datasets.audio.multi_en.make_multi_en_asr_dataset",
-     .name = "other_media",
-     .support = kNotTrainable,
-     .open = true},
-};
-constexpr Key kDatasetKeys[] = {
-    {.name = "_target_", .means = "the data set, by its Python name"},
-    {.name = "split",
-     .type = kFree,
-     .nullable = true,
-     .fallback = "train",
-     .means = "train, validation, …; of a directory, the file of that name"},
-    {.name = "tokenizer",
-     .type = kSection,
-     .nullable = true,
-     .means = "instead of the model's",
-     .section = &kTokenizerSection},
+constexpr Part kTokenizers[] = {
+    {.targets = "transformers.AutoTokenizer.from_pretrained "
+                "nemo_automodel.NeMoAutoTokenizer.from_pretrained "
+                "nemo_automodel._transformers.auto_tokenizer.NeMoAutoTokenizer.from_pretrained",
+     .name = "auto"},
+    {.targets = "nemo_automodel.components.models.llama_nemotron_vl.processor."
+                "LlamaNemotronVLProcessor.from_pretrained",
+     .name = "llama_nemotron_vl",
+     .support = kNotTrainable},
 };
 
 // ---- dataloader, validation_dataloader
 
-constexpr Key kCollateKeys[] = {
-    {.name = "_target_", .means = "how samples become a batch, by its Python name"},
-    {.name = "pad_seq_len_divisible",
-     .type = kInt,
-     .nullable = true,
-     .least = 1,
-     .unit = "tokens",
-     .means = "no padding is computed here",
-     .support = kNoEffect},
+constexpr Key kPadDivisible =
+    NoEffect(CountKey("pad_seq_len_divisible", "", "tokens", "no padding is computed here"));
+constexpr Key kPadMultiple =
+    CountKey("pad_to_multiple_of", "", "tokens", "lengths are rounded up to it");
+constexpr Key kTextCollateKeys[] = {kPadDivisible};
+constexpr Key kMediaCollateKeys[] = {
+    kPadDivisible,
+    CountKey("max_length", "", "tokens", "samples are padded to it"),
+    BoolKey("drop_overlong", "false", "leave out samples that are longer than max_length"),
 };
+constexpr Key kPairCollateKeys[] = {
+    CountKey("q_max_len", "512", "tokens", "the longest query"),
+    CountKey("p_max_len", "512", "tokens", "the longest passage"),
+    TextKey("query_prefix", "text before each query"),
+    TextKey("passage_prefix", "text before each passage"),
+    BoolKey("use_dataset_instruction", "false", "queries begin with the data set's instruction"),
+    kPadMultiple,
+};
+constexpr Key kRerankCollateKeys[] = {
+    CountKey("rerank_max_length", "512", "tokens", "the longest query with its passage"),
+    TextKey("prompt_template", "how the two become one text: {query}, {passage}"),
+    kPadMultiple,
+};
+constexpr Key kMethodCollateKeys[] = {
+    TextKey("collator_fn_name", "the processor's method that makes batches"),
+};
+constexpr Key kCollateKeys[] = {TargetKey("how samples become a batch, by its Python name")};
 constexpr Part kCollates[] = {
     {.targets = "nemo_automodel.components.datasets.utils.default_collater "
-                "nemo_automodel.components.datasets.utils.packed_sequence_thd_collater",
-     .name = "default"},
-    {.targets = "*", .name = "other", .support = kNotTrainable, .open = true},
+                "nemo_automodel.components.datasets.utils.packed_sequence_thd_collater "
+                "torch.utils.data.default_collate",
+     .name = "default",
+     .keys = kTextCollateKeys},
+    {.targets = "nemo_automodel.components.datasets.llm.prefix_tree.prefix_tree_collate_fn",
+     .name = "prefix_tree",
+     .support = kNotTrainable},
+    {.targets = "nemo_automodel.components.datasets.vlm.collate_fns.default_collate_fn "
+                "nemo_automodel.components.datasets.vlm.collate_fns.gemma4_prefix_collate_fn "
+                "nemo_automodel.components.datasets.vlm.collate_fns.nemotron_omni_collate_fn "
+                "nemo_automodel.components.datasets.vlm.collate_fns.qwen2_5_collate_fn "
+                "nemo_automodel.components.datasets.vlm.collate_fns.kimi_k25_vl_collate_fn "
+                "nemo_automodel.components.datasets.vlm.collate_fns.kimi_vl_collate_fn "
+                "nemo_automodel.components.datasets.vlm.collate_fns.llava_onevision_collate_fn "
+                "nemo_automodel.components.datasets.vlm.collate_fns.phi4_mm_collate_fn "
+                "nemo_automodel.components.datasets.vlm.collate_fns.qwen3_omni_collate_fn "
+                "nemo_automodel.components.datasets.vlm.collate_fns.nemotron_parse_collate_fn "
+                "nemo_automodel.components.datasets.audio.collate_fns.qwen2_5_omni_asr_collate_fn "
+                "nemo_automodel.components.datasets.audio.collate_fns.qwen3_omni_asr_collate_fn "
+                "nemo_automodel.components.datasets.utils.packed_sequence_thd_collater_vlm",
+     .name = "media",
+     .support = kNotTrainable,
+     .keys = kMediaCollateKeys},
+    {.targets = "nemo_automodel.components.datasets.llm.BiEncoderCollator "
+                "nemo_automodel.components.datasets.llm.BiEncoderDistillCollator",
+     .name = "pairs",
+     .support = kNotTrainable,
+     .keys = kPairCollateKeys},
+    {.targets = "nemo_automodel.components.datasets.llm.CrossEncoderCollator",
+     .name = "rerank",
+     .support = kNotTrainable,
+     .keys = kRerankCollateKeys},
+    {.targets = "nemo_automodel.components.datasets.llm.ProcessorMethodCollator",
+     .name = "processor_method",
+     .support = kNotTrainable,
+     .keys = kMethodCollateKeys},
 };
 constexpr Section kCollateSection = {
     .keys = kCollateKeys, .parts = kCollates, .default_part = "default"};
 
 constexpr Key kDataloaderKeys[] = {
-    {.name = "_target_", .means = "StatefulDataLoader", .support = kNoEffect},
+    NoEffect(TargetKey("the loader's class; there is one here")),
     {.name = "batch_size",
      .type = kInt,
      .nullable = true,
@@ -291,18 +153,12 @@ constexpr Key kDataloaderKeys[] = {
      .unit = "samples",
      .means = "of streamed data sets",
      .support = kNoEffect},
-    {.name = "pin_memory", .type = kBool, .nullable = true, .support = kNoEffect},
-    {.name = "persistent_workers", .type = kBool, .nullable = true, .support = kNoEffect},
-    {.name = "prefetch_factor", .type = kInt, .nullable = true, .support = kNoEffect},
-    {.name = "dataloader_type",
-     .nullable = true,
-     .means = "of Megatron data sets",
-     .support = kNotTrainable},
-    {.name = "dataset",
-     .type = kFree,
-     .nullable = true,
-     .means = "of retrieval recipes",
-     .support = kNotTrainable},
+    NoEffect(BoolKey("pin_memory", "false", "batches in memory that a GPU reads directly")),
+    NoEffect(BoolKey("persistent_workers", "false", "keep the workers from epoch to epoch")),
+    NoEffect(CountKey("prefetch_factor", "", "batches", "that each worker prepares ahead")),
+    NotTrainable(ChoiceKey("dataloader_type", "", "single cyclic",
+                           "the order of Megatron data sets: as they lie, or shuffled by rank")),
+    NotTrainable(PartKey("dataset", kDatasetSection, "retrieval: what is trained on")),
 };
 
 // ---- packed_sequence
@@ -328,7 +184,7 @@ constexpr Key kPackedKeys[] = {
      .least = 1,
      .unit = "packs",
      .means = "only the first so many"},
-    {.name = "num_proc", .type = kInt, .nullable = true, .support = kNoEffect},
+    NoEffect(CountKey("num_proc", "", "processes", "that pack; threads here")),
     {.name = "prepacked",
      .type = kBool,
      .nullable = true,
@@ -340,30 +196,23 @@ constexpr Key kPackedKeys[] = {
      .nullable = true,
      .fallback = "true",
      .means = "leave out what is longer than a pack"},
-    {.name = "split_across_pack", .type = kBool, .nullable = true, .support = kNoEffect},
+    NoEffect(BoolKey("split_across_pack", "false", "samples are never cut at the end of a pack")),
     // Of multimodal recipes.
-    {.name = "pack_size",
-     .type = kInt,
-     .nullable = true,
-     .fallback = "0",
-     .support = kNotTrainable},
-    {.name = "packing_ratio", .type = kFloat, .nullable = true, .support = kNoEffect},
-    {.name = "balance_media_tokens", .type = kBool, .nullable = true, .support = kNoEffect},
-    {.name = "collate_max_length", .type = kInt, .nullable = true, .support = kNoEffect},
-    {.name = "attn_implementation", .nullable = true, .support = kNoEffect},
-    {.name = "packing_format",
-     .type = kChoice,
-     .nullable = true,
-     .choices = "neat thd",
-     .support = kNoEffect},
-    {.name = "pretokenize", .type = kBool, .nullable = true, .support = kNoEffect},
-    {.name = "max_length", .type = kInt, .nullable = true, .support = kNoEffect},
-    {.name = "post_tokenize_hook_fn", .nullable = true, .support = kNotTrainable},
+    NotTrainable(SizeKey("pack_size", "0", "tokens", "length of a pack with pictures; 0: none")),
+    NoEffect(ShareKey("packing_ratio", "1.0", "how full a pack is before the next is begun")),
+    NoEffect(BoolKey("balance_media_tokens", "false", "packs with equally many picture tokens")),
+    NoEffect(CountKey("collate_max_length", "", "tokens", "batches are padded to it")),
+    NoEffect(TextKey("attn_implementation", "attention kernel of packs; results are the same")),
+    NoEffect(ChoiceKey("packing_format", "", "neat thd", "how packs tell their samples apart")),
+    NoEffect(BoolKey("pretokenize", "false", "tokenise when the data set is built")),
+    NoEffect(CountKey("max_length", "", "tokens", "longer samples are cut")),
+    NotTrainable(TextKey("post_tokenize_hook_fn", "a Python function over tokenised samples")),
 };
 
 }  // namespace
 
-const Section kDatasetSection = {.keys = kDatasetKeys, .parts = kDatasets, .default_part = "squad"};
+const Section kTokenizerSection = {
+    .keys = kTokenizerKeys, .parts = kTokenizers, .default_part = "auto"};
 const Section kDataloaderSection = {.keys = kDataloaderKeys};
 const Section kPackedSequenceSection = {.keys = kPackedKeys};
 

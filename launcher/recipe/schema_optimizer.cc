@@ -1,4 +1,5 @@
 // What is minimised, and how.
+#include "launcher/recipe/schema_keys.h"
 #include "launcher/recipe/schema_sections.h"
 
 namespace am::recipe {
@@ -7,7 +8,7 @@ namespace {
 using enum Type;
 using enum Support;
 
-constexpr Key kTargetKey = {.name = "_target_", .means = "the part, by its Python name"};
+constexpr Key kTarget = {.name = "_target_", .means = "the part, by its Python name"};
 
 // ---- optimizer
 
@@ -98,15 +99,66 @@ constexpr Key kSgdKeys[] = {
     kMaximize,
     kMasterWeights,
 };
-constexpr Key kOtherOptimizerKeys[] = {
+constexpr Key kScalarBetas = {.name = "scalar_betas",
+                              .type = kFloats,
+                              .nullable = true,
+                              .least = 0,
+                              .most = 1,
+                              .means = "their betas; null: betas"};
+constexpr Key kDecay =
+    NumberKey("weight_decay", "0", "share of the weights taken off a step, times lr");
+constexpr Key kFusedAdamKeys[] = {
+    kLr,
+    kBetas,
+    kEps,
+    kDecay,
+    kMasterWeights,
+    kExpAvg,
+    kExpAvgSq,
+    BoolKey("master_weights", "false", "step on float32 copies of low-precision weights"),
+    BoolKey("store_param_remainders", "false", "keep only the bits that the weights lack"),
+    BoolKey("adam_w_mode", "true", "decay as AdamW does"),
+    BoolKey("bias_correction", "true", "moments are corrected for their start at zero"),
+    kAmsgrad,
+};
+constexpr Key kFlashAdamKeys[] = {
+    kLr,
+    kBetas,
+    kEps,
+    kDecay,
+    {.name = "master_weight_bits",
+     .type = kInt,
+     .nullable = true,
+     .fallback = "32",
+     .least = 0,
+     .most = 32,
+     .unit = "bits",
+     .means = "of a weight and its correction together"},
+    BoolKey("compress_state_dict", "false", "save the moments in 8 bits"),
+    BoolKey("quantize", "true", "moments in 8 bits"),
+};
+constexpr Key kDionKeys[] = {
     kLr,
     kBetas,
     kEps,
     kEpsilon,
-    {.name = "weight_decay", .type = kFloat, .fallback = "0", .least = 0, .means = "decay"},
+    kDecay,
     kMasterWeights,
-    kExpAvg,
-    kExpAvgSq,
+    ShareKey("mu", "0.95", "decay of the momentum"),
+    ShareKey("muon_beta2", "", "normuon: decay of the second moment"),
+    BoolKey("nesterov", "false", "Nesterov's momentum"),
+    ChoiceKey("adjust_lr", "spectral_norm", "spectral_norm rms_norm",
+              "how lr is adapted to a matrix's shape"),
+    BoolKey("flatten", "false", "treat tensors of more than two dimensions as matrices"),
+    BoolKey("use_triton", "false", "a GPU kernel; results are the same"),
+    ShareKey("rank_fraction", "1.0", "dion: share of a matrix's rank that is kept"),
+    // Parameters that are no matrices, embeddings and the output.
+    ChoiceKey("scalar_opt", "adamw", "adamw lion", "optimizer of parameters that are no matrices"),
+    NumberKey("scalar_lr", "", "their lr; null: lr"),
+    kScalarBetas,
+    NumberKey("scalar_eps", "", "their eps; null: epsilon"),
+    NumberKey("embed_lr", "", "lr of the embeddings; null: scalar_lr"),
+    NumberKey("lm_head_lr", "", "lr of the output; null: scalar_lr, adapted to its width"),
 };
 constexpr Part kOptimizers[] = {
     {.targets = "torch.optim.Adam torch.optim.adam.Adam", .name = "adam", .keys = kAdamKeys},
@@ -116,36 +168,24 @@ constexpr Part kOptimizers[] = {
                 "transformer_engine.pytorch.optimizers.FusedAdam",
      .name = "fused_adam",
      .support = kNotTrainable,
-     .keys = kOtherOptimizerKeys,
-     .open = true},
+     .keys = kFusedAdamKeys},
     {.targets = "flashoptim.FlashAdamW",
      .name = "flash_adamw",
      .support = kNotTrainable,
-     .keys = kOtherOptimizerKeys,
-     .open = true},
-    {.targets = "dion.Muon",
-     .name = "muon",
-     .support = kNotTrainable,
-     .keys = kOtherOptimizerKeys,
-     .open = true},
-    {.targets = "dion.NorMuon",
-     .name = "normuon",
-     .support = kNotTrainable,
-     .keys = kOtherOptimizerKeys,
-     .open = true},
-    {.targets = "dion.Dion",
-     .name = "dion",
-     .support = kNotTrainable,
-     .keys = kOtherOptimizerKeys,
-     .open = true},
-    {.targets = "dion.Dion2",
-     .name = "dion2",
-     .support = kNotTrainable,
-     .keys = kOtherOptimizerKeys,
-     .open = true},
+     .keys = kFlashAdamKeys},
+    {.targets = "dion.Muon", .name = "muon", .support = kNotTrainable, .keys = kDionKeys},
+    {.targets = "dion.NorMuon", .name = "normuon", .support = kNotTrainable, .keys = kDionKeys},
+    {.targets = "dion.Dion", .name = "dion", .support = kNotTrainable, .keys = kDionKeys},
+    {.targets = "dion.Dion2", .name = "dion2", .support = kNotTrainable, .keys = kDionKeys},
 };
+constexpr Key kParamGroupKeys[] = {
+    TextKey("pattern", "regular expression, searched for in the parameter's name"),
+    NumberKey("lr_mult", "1", "lr is multiplied by it"),
+    NumberKey("wd_mult", "1", "weight_decay is multiplied by it"),
+};
+constexpr Section kParamGroupSection = {.keys = kParamGroupKeys};
 constexpr Key kOptimizerKeys[] = {
-    kTargetKey,
+    kTarget,
     {.name = "foreach",
      .type = kBool,
      .nullable = true,
@@ -161,23 +201,11 @@ constexpr Key kOptimizerKeys[] = {
      .type = kBool,
      .means = "for gradients of steps",
      .support = kNoEffect},
-    {.name = "param_group_overrides",
-     .type = kFree,
-     .nullable = true,
-     .means = "learning rates and decays by parameter name",
-     .support = kNotTrainable,
-     .neutral = "[]"},
+    NotTrainable(ListKey("param_group_overrides", kParamGroupSection,
+                         "learning rates and decays by parameter name")),
     // Read by the draft-model and diffusion recipes, beside the optimizer's own.
-    {.name = "warmup_ratio",
-     .type = kFloat,
-     .nullable = true,
-     .means = "of other recipes",
-     .support = kNoEffect},
-    {.name = "min_lr_ratio",
-     .type = kFloat,
-     .nullable = true,
-     .means = "of other recipes",
-     .support = kNoEffect},
+    NoEffect(ShareKey("warmup_ratio", "0", "draft models: share of the steps that warm up")),
+    NoEffect(ShareKey("min_lr_ratio", "0", "draft models: the last lr, as a share of lr")),
 };
 
 // ---- lr_scheduler
@@ -256,20 +284,11 @@ constexpr Key kLrSchedulerKeys[] = {
      .fallback = "false",
      .means = "on resume, the recipe's schedule wins over the checkpoint's"},
     // Of the draft-model and diffusion recipes.
-    {.name = "schedule", .nullable = true, .means = "of other recipes", .support = kNotTrainable},
-    {.name = "warmup_ratio",
-     .type = kFloat,
-     .nullable = true,
-     .means = "of other recipes",
-     .support = kNotTrainable,
-     .instead = "use lr_warmup_steps"},
-    {.name = "warmup_steps",
-     .type = kInt,
-     .nullable = true,
-     .means = "of other recipes",
-     .support = kNotTrainable,
-     .instead = "use lr_warmup_steps"},
-    {.name = "_target_", .support = kNoEffect},
+    NotTrainable(TextKey("schedule", "constant, linear or cosine"), "use lr_decay_style"),
+    NotTrainable(ShareKey("warmup_ratio", "", "share of the steps that warm up"),
+                 "use lr_warmup_steps"),
+    NotTrainable(SizeKey("warmup_steps", "", "steps", "that warm up"), "use lr_warmup_steps"),
+    kUnusedTarget,
 };
 
 // ---- loss_fn
@@ -316,6 +335,19 @@ constexpr Key kParallelKeys[] = {
     {.name = "tp_group", .type = kFree, .nullable = true, .means = "derived", .support = kNoEffect},
     kIgnoreIndex,
     kReduction};
+constexpr Key kKdKeys[] = {
+    kIgnoreIndex,
+    NumberKey("temperature", "1.0", "logits are divided by it before they are compared"),
+    kUpcast,
+    SizeKey("chunk_size", "0", "positions", "whose logits exist at a time; 0: all"),
+};
+constexpr Key kParseKeys[] = {
+    NumberKey("coordinate_weight", "10.0", "weight of the tokens that are coordinates"),
+    SizeKey("class_token_start_idx", "50000", "", "the first id that is a class or a coordinate"),
+    CountKey("num_heads", "1", "heads", "that predict further tokens"),
+    kIgnoreIndex,
+    kUpcast,
+};
 constexpr Part kLosses[] = {
     {.targets = "nemo_automodel.components.loss.masked_ce.MaskedCrossEntropy",
      .name = "masked_ce",
@@ -332,25 +364,26 @@ constexpr Part kLosses[] = {
     {.targets = "nemo_automodel.components.loss.kd_loss.KDLoss",
      .name = "kd",
      .support = kNotTrainable,
-     .open = true},
+     .keys = kKdKeys},
     {.targets = "nemo_automodel.components.models.gemma4_moe.loss."
                 "Gemma4TensorParallelFusedLinearCrossEntropy",
      .name = "gemma4_fused_linear_ce",
      .support = kNotTrainable,
-     .open = true},
+     .keys = kFusedKeys},
     {.targets = "nemo_automodel.components.models.nemotron_parse.nemotron_parse_loss."
                 "NemotronParseLoss",
      .name = "nemotron_parse",
      .support = kNotTrainable,
-     .open = true},
+     .keys = kParseKeys},
 };
-constexpr Key kLossKeys[] = {kTargetKey};
+constexpr Key kLossKeys[] = {kTarget};
 
 }  // namespace
 
 const Section kOptimizerSection = {
     .keys = kOptimizerKeys, .parts = kOptimizers, .default_part = "adam"};
 const Section kLrSchedulerSection = {.keys = kLrSchedulerKeys};
+const Section kKdLossSection = {.keys = kLossKeys, .parts = kLosses, .default_part = "kd"};
 const Section kLossSection = {.keys = kLossKeys, .parts = kLosses, .default_part = "masked_ce"};
 
 }  // namespace am::recipe

@@ -1,4 +1,5 @@
 // How a model is laid out over ranks.
+#include "launcher/recipe/schema_keys.h"
 #include "launcher/recipe/schema_sections.h"
 
 namespace am::recipe {
@@ -8,7 +9,7 @@ using enum Type;
 using enum Support;
 
 constexpr Key kMpPolicyKeys[] = {
-    {.name = "_target_", .support = kNoEffect},
+    NoEffect(TargetKey("MixedPrecisionPolicy")),
     {.name = "param_dtype",
      .type = kDtype,
      .nullable = true,
@@ -25,10 +26,41 @@ constexpr Key kMpPolicyKeys[] = {
      .means = "token ids need no cast",
      .support = kNoEffect},
 };
-constexpr Section kMpPolicySection = {.keys = kMpPolicyKeys};
+constexpr Part kMpPolicies[] = {
+    {.targets = "torch.distributed.fsdp.MixedPrecisionPolicy", .name = "mp_policy"}};
+constexpr Section kMpPolicySection = {
+    .keys = kMpPolicyKeys, .parts = kMpPolicies, .default_part = "mp_policy"};
+
+constexpr Key kOffloadKeys[] = {
+    TargetKey("CPUOffloadPolicy"),
+    BoolKey("pin_memory", "true", "in memory that a GPU reads directly"),
+};
+constexpr Part kOffloads[] = {
+    {.targets = "torch.distributed.fsdp.CPUOffloadPolicy", .name = "cpu"}};
+constexpr Section kOffloadSection = {
+    .keys = kOffloadKeys, .parts = kOffloads, .default_part = "cpu"};
+
+// Towers of multimodal models.
+constexpr Key kFrameShardingKeys[] = {
+    BoolKey("enabled", "false", "each rank sees its share of the frames"),
+    TextsKey("mesh_dims", "axes that share the frames"),
+    SizeKey("min_tokens", "0", "tokens", "with fewer, every rank sees all"),
+    TextKey("cost_alpha", "cost of a frame's attention against the rest of it: a number or auto"),
+};
+constexpr Section kFrameShardingSection = {.keys = kFrameShardingKeys};
+constexpr Key kVisionKeys[] = {
+    SectionKey("frame_sharding", kFrameShardingSection, "frames shared between ranks"),
+};
+constexpr Section kVisionSection = {.keys = kVisionKeys};
+constexpr Key kMultimodalKeys[] = {
+    ChoiceKey("frozen_sharding", "root", "root per_layer replicate",
+              "towers that are not trained: sharded as one, by layer, or copied"),
+    SectionKey("vision", kVisionSection, "the vision tower"),
+};
+constexpr Section kMultimodalSection = {.keys = kMultimodalKeys};
 
 constexpr Key kPipelineKeys[] = {
-    {.name = "_target_", .support = kNoEffect},
+    kUnusedTarget,
     {.name = "pp_schedule",
      .type = kChoice,
      .nullable = true,
@@ -39,7 +71,8 @@ constexpr Key kPipelineKeys[] = {
     {.name = "pp_schedule_csv",
      .nullable = true,
      .means = "a schedule of one's own, as a file",
-     .support = kNotTrainable},
+     .support = kNotTrainable,
+     .names = Names::kInput},
     {.name = "pp_microbatch_size",
      .type = kInt,
      .fallback = "1",
@@ -69,17 +102,17 @@ constexpr Key kPipelineKeys[] = {
      .nullable = true,
      .means = "modules of each stage by name",
      .support = kNotTrainable},
-    {.name = "patch_inner_model", .type = kBool, .fallback = "true", .support = kNoEffect},
-    {.name = "patch_causal_lm_model", .type = kBool, .fallback = "true", .support = kNoEffect},
-    {.name = "patch_stage_backward_maybe_with_nosync",
-     .type = kBool,
-     .fallback = "false",
-     .support = kNoEffect},
+    NoEffect(BoolKey("patch_inner_model", "true", "replace Python of the model")),
+    NoEffect(BoolKey("patch_causal_lm_model", "true", "replace Python of the model's head")),
+    NoEffect(BoolKey("patch_stage_backward_maybe_with_nosync", "false",
+                     "replace Python of a stage's backward")),
     {.name = "dtype",
      .type = kDtype,
      .nullable = true,
      .means = "of what travels; null: output_dtype"},
-    {.name = "scale_grads_in_schedule", .type = kBool, .fallback = "false", .support = kNoEffect},
+    NoEffect(BoolKey("scale_grads_in_schedule", "false",
+                     "divide gradients by the micro-batches; they are normalised over the global "
+                     "batch")),
     {.name = "pp_seq_len",
      .type = kInt,
      .nullable = true,
@@ -90,7 +123,7 @@ constexpr Key kPipelineKeys[] = {
 constexpr Section kPipelineSection = {.keys = kPipelineKeys};
 
 constexpr Key kMoeKeys[] = {
-    {.name = "_target_", .support = kNoEffect},
+    kUnusedTarget,
     {.name = "ignore_router_for_ac",
      .type = kBool,
      .fallback = "true",
@@ -101,7 +134,7 @@ constexpr Key kMoeKeys[] = {
      .fallback = "false",
      .means = "of the experts"},
     {.name = "lm_head_precision", .type = kDtype, .nullable = true, .means = "of the logits"},
-    {.name = "wrap_outer_model", .type = kBool, .fallback = "true", .support = kNoEffect},
+    NoEffect(BoolKey("wrap_outer_model", "true", "what Python wraps")),
     {.name = "mp_policy",
      .type = kSection,
      .nullable = true,
@@ -174,12 +207,8 @@ constexpr Key kDistributedKeys[] = {
      .type = kBool,
      .nullable = true,
      .means = "free gathered weights after forward; null: of all blocks but the last"},
-    {.name = "offload_policy",
-     .type = kFree,
-     .nullable = true,
-     .means = "keep shards in host memory",
-     .support = kNotTrainable,
-     .instead = "use null"},
+    NotTrainable(PartKey("offload_policy", kOffloadSection, "keep shards in host memory"),
+                 "use null"),
     {.name = "autocast_dtype",
      .type = kDtype,
      .nullable = true,
@@ -196,11 +225,7 @@ constexpr Key kDistributedKeys[] = {
      .nullable = true,
      .means = "experts; unused where ep_size is 1",
      .section = &kMoeSection},
-    {.name = "multimodal",
-     .type = kFree,
-     .nullable = true,
-     .means = "towers of multimodal models",
-     .support = kNotTrainable},
+    NotTrainable(SectionKey("multimodal", kMultimodalSection, "towers of multimodal models")),
     // What only changes the speed of another program.
     {.name = "defer_fsdp_grad_sync",
      .type = kBool,
@@ -208,41 +233,55 @@ constexpr Key kDistributedKeys[] = {
      .fallback = "true",
      .means = "reduce gradients with the last micro-batch alone; always so",
      .support = kNoEffect},
-    {.name = "tp_plan", .type = kFree, .nullable = true, .support = kNoEffect},
-    {.name = "use_hf_tp_plan", .type = kBool, .nullable = true, .support = kNoEffect},
-    {.name = "patch_is_packed_sequence", .type = kBool, .support = kNoEffect},
-    {.name = "enable_async_tensor_parallel", .type = kBool, .nullable = true, .support = kNoEffect},
-    {.name = "enable_compile", .type = kBool, .nullable = true, .support = kNoEffect},
-    {.name = "enable_fsdp2_prefetch", .type = kBool, .nullable = true, .support = kNoEffect},
-    {.name = "fsdp2_backward_prefetch_depth", .type = kInt, .nullable = true, .support = kNoEffect},
-    {.name = "fsdp2_forward_prefetch_depth", .type = kInt, .nullable = true, .support = kNoEffect},
+    {.name = "tp_plan",
+     .type = kFree,
+     .nullable = true,
+     .means = "how each module is cut; the model says so itself",
+     .support = kNoEffect},
+    NoEffect(BoolKey("use_hf_tp_plan", "false", "the plan of the model's Python")),
+    NoEffect(BoolKey("patch_is_packed_sequence", "false", "replace Python of packed attention")),
+    NoEffect(BoolKey("enable_async_tensor_parallel", "false",
+                     "overlap tensor-parallel communication with arithmetic")),
+    NoEffect(BoolKey("enable_compile", "false", "compile each layer's Python")),
+    NoEffect(BoolKey("enable_fsdp2_prefetch", "false", "gather layers ahead; always so")),
+    NoEffect(SizeKey("fsdp2_backward_prefetch_depth", "2", "layers", "gathered ahead")),
+    NoEffect(SizeKey("fsdp2_forward_prefetch_depth", "1", "layers", "gathered ahead")),
     // DDP
     {.name = "broadcast_buffers",
      .type = kBool,
      .fallback = "false",
      .means = "ddp: rank 0's buffers before each forward"},
-    {.name = "find_unused_parameters", .type = kBool, .support = kNoEffect},
-    {.name = "static_graph", .type = kBool, .support = kNoEffect},
-    {.name = "bucket_cap_mb", .type = kInt, .nullable = true, .support = kNoEffect},
-    {.name = "gradient_as_bucket_view", .type = kBool, .support = kNoEffect},
+    NoEffect(BoolKey("find_unused_parameters", "false",
+                     "ddp: do not wait for parameters without a gradient")),
+    NoEffect(BoolKey("static_graph", "false", "ddp: every step is alike")),
+    NoEffect(CountKey("bucket_cap_mb", "", "MB", "ddp: gradients reduced together")),
+    NoEffect(BoolKey("gradient_as_bucket_view", "false", "ddp: gradients lie in the buckets")),
     // Megatron-FSDP
-    {.name = "megatron_fsdp_unit_modules", .type = kTexts, .nullable = true, .support = kNoEffect},
-    {.name = "zero_dp_strategy", .type = kInt, .nullable = true, .support = kNoEffect},
-    {.name = "init_fsdp_with_meta_device", .type = kBool, .support = kNoEffect},
-    {.name = "grad_reduce_in_fp32", .type = kBool, .support = kNoEffect},
-    {.name = "preserve_fp32_weights", .type = kBool, .support = kNoEffect},
-    {.name = "overlap_grad_reduce", .type = kBool, .support = kNoEffect},
-    {.name = "overlap_param_gather", .type = kBool, .support = kNoEffect},
-    {.name = "check_for_nan_in_grad", .type = kBool, .support = kNoEffect},
-    {.name = "report_nan_in_param_grad", .type = kBool, .support = kNoEffect},
-    {.name = "average_in_collective", .type = kBool, .support = kNoEffect},
-    {.name = "disable_bucketing", .type = kBool, .support = kNoEffect},
-    {.name = "calculate_per_token_loss", .type = kBool, .support = kNoEffect},
-    {.name = "keep_fp8_transpose_cache", .type = kBool, .support = kNoEffect},
-    {.name = "nccl_ub", .type = kBool, .support = kNoEffect},
-    {.name = "fsdp_double_buffer", .type = kBool, .support = kNoEffect},
-    {.name = "_recursive_", .type = kFree, .support = kNoEffect},
-    {.name = "_convert_", .type = kFree, .support = kNoEffect},
+    NoEffect(TextsKey("megatron_fsdp_unit_modules", "megatron_fsdp: classes sharded as one")),
+    {.name = "zero_dp_strategy",
+     .type = kInt,
+     .nullable = true,
+     .fallback = "3",
+     .least = 0,
+     .most = 3,
+     .means = "megatron_fsdp: what is sharded: 0 nothing, 1 moments, 2 gradients as well, 3 all",
+     .support = kNoEffect},
+    NoEffect(BoolKey("init_fsdp_with_meta_device", "false", "megatron_fsdp: weights made sharded")),
+    NoEffect(
+        BoolKey("grad_reduce_in_fp32", "false", "megatron_fsdp: reduce in float32; always so")),
+    NoEffect(BoolKey("preserve_fp32_weights", "false", "megatron_fsdp: float32 master weights")),
+    NoEffect(BoolKey("overlap_grad_reduce", "true", "megatron_fsdp: reduce beside backward")),
+    NoEffect(BoolKey("overlap_param_gather", "true", "megatron_fsdp: gather beside forward")),
+    NoEffect(BoolKey("check_for_nan_in_grad", "true", "megatron_fsdp: stop at a bad gradient")),
+    NoEffect(BoolKey("report_nan_in_param_grad", "false", "megatron_fsdp: name the parameter")),
+    NoEffect(BoolKey("average_in_collective", "false", "megatron_fsdp: where sums are divided")),
+    NoEffect(BoolKey("disable_bucketing", "false", "megatron_fsdp: one collective for all")),
+    NoEffect(BoolKey("calculate_per_token_loss", "false", "megatron_fsdp: divide by tokens")),
+    NoEffect(BoolKey("keep_fp8_transpose_cache", "false", "megatron_fsdp: keep FP8 transposes")),
+    NoEffect(BoolKey("nccl_ub", "false", "megatron_fsdp: buffers that NCCL has registered")),
+    NoEffect(BoolKey("fsdp_double_buffer", "false", "megatron_fsdp: two buffers by turns")),
+    NoEffect(BoolKey("_recursive_", "", "of another program's configuration")),
+    NoEffect(TextKey("_convert_", "of another program's configuration")),
 };
 
 // The diffusion recipes' name for the same degrees.
@@ -262,11 +301,52 @@ constexpr Key kFsdpKeys[] = {
     Degree("cp_size", "as distributed.cp_size"),
     Degree("pp_size", "as distributed.pp_size"),
     Degree("ep_size", "as distributed.ep_size"),
+    BoolKey("activation_checkpointing", "false", "as distributed.activation_checkpointing"),
+    BoolKey("cpu_offload", "false", "keep shards in host memory"),
+    BoolKey("use_hf_tp_plan", "false", "as distributed.use_hf_tp_plan"),
+    BoolKey("defer_fsdp_grad_sync", "true", "as distributed.defer_fsdp_grad_sync"),
+    BoolKey("enable_compile", "false", "as distributed.enable_compile"),
+    BoolKey("enable_fsdp2_prefetch", "false", "as distributed.enable_fsdp2_prefetch"),
+    SizeKey("fsdp2_backward_prefetch_depth", "2", "layers", "gathered ahead"),
+    SizeKey("fsdp2_forward_prefetch_depth", "1", "layers", "gathered ahead"),
+    DtypeKey("reduce_dtype", "float32", "dtype in which gradients are summed over ranks"),
 };
+
+// The same, of recipes that copy the model instead.
+constexpr Key kDdpKeys[] = {
+    TextKey("backend", "collectives: nccl or gloo", "nccl"),
+    BoolKey("activation_checkpointing", "false", "recompute activations in backward"),
+    BoolKey("find_unused_parameters", "false", "do not wait for parameters without a gradient"),
+};
+
+// What older recipes had instead of distributed.pipeline and of moe.
+constexpr Key kAutoPipelineKeys[] = {TargetKey("AutoPipeline")};
+constexpr Part kAutoPipelines[] = {
+    {.targets = "nemo_automodel.components.distributed.pipelining.AutoPipeline "
+                "nemo_automodel.components.distributed.pipelining.config.PipelineConfig",
+     .name = "pipeline",
+     .keys = kPipelineKeys}};
+constexpr Key kParallelizerKeys[] = {
+    TargetKey("parallelize_model"),
+    BoolKey("activation_checkpointing", "false", "as distributed.activation_checkpointing"),
+    BoolKey("reshard_after_forward", "false", "as distributed.moe.reshard_after_forward"),
+};
+constexpr Part kParallelizers[] = {
+    {.targets = "nemo_automodel.components.moe.parallelizer.parallelize_model", .name = "moe"}};
+constexpr Part kDistributedConfigs[] = {
+    {.targets = "nemo_automodel.components.distributed.config.FSDP2Config", .name = "fsdp2"}};
+constexpr Key kDistributedConfigKeys[] = {TargetKey("FSDP2Config")};
 
 }  // namespace
 
-const Section kFsdpSection = {.keys = kFsdpKeys, .open = true};
+const Section kFsdpSection = {.keys = kFsdpKeys};
+const Section kDdpSection = {.keys = kDdpKeys};
+const Section kAutoPipelineSection = {
+    .keys = kAutoPipelineKeys, .parts = kAutoPipelines, .default_part = "pipeline"};
+const Section kParallelizerSection = {
+    .keys = kParallelizerKeys, .parts = kParallelizers, .default_part = "moe"};
+const Section kDistributedConfigSection = {
+    .keys = kDistributedConfigKeys, .parts = kDistributedConfigs, .default_part = "fsdp2"};
 const Section kDistributedSection = {.keys = kDistributedKeys};
 
 }  // namespace am::recipe

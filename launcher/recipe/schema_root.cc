@@ -1,4 +1,5 @@
 // The top of a recipe: its kind and its sections.
+#include "launcher/recipe/schema_keys.h"
 #include "launcher/recipe/schema_sections.h"
 
 namespace am::recipe {
@@ -45,13 +46,10 @@ constexpr Key kRecipeKeys[] = {{.name = "_target_", .means = "the recipe, by its
 // ---- the sections
 
 constexpr Key Free(std::string_view name, std::string_view means, Support support) {
-  Key key;
-  key.name = name;
-  key.type = kFree;
-  key.nullable = true;
-  key.means = means;
-  key.support = support;
-  return key;
+  return WithSupport(support, NewKey(kFree, name, "", means));
+}
+constexpr Key Ignored(Key key, std::string_view instead = "") {
+  return WithSupport(kIgnored, key, instead);
 }
 
 const Key kRootKeys[] = {
@@ -214,57 +212,77 @@ const Key kRootKeys[] = {
     Free("ci", "left alone", kNoEffect),
     Free("x-*", "left alone: yours", kNoEffect),
     Free("_*", "left alone: yours", kNoEffect),
-    Free("freeze_config", "towers of multimodal models that are not trained", kNoEffect),
-    Free("tokenizer", "instead of the model's", kNotTrainable),
-    Free("processor", "of multimodal models", kNotTrainable),
-    Free("neftune", "noise on embeddings", kNotTrainable),
-    Free("qat", "quantisation-aware training", kNotTrainable),
-    Free("moe_metrics", "metrics of experts", kIgnored),
-    Free("tool_call_eval", "evaluation of tool calls", kIgnored),
-    Free("mfu", "peak of a GPU for the utilisation", kNoEffect),
-    Free("nvtx", "profiler marks", kNoEffect),
-    Free("prewarm", "warm-up of kernels", kNoEffect),
-    Free("sdpa_method", "attention kernels", kNoEffect),
-    Free("autocast", "of other recipes", kNotTrainable),
-    Free("embedding_row_repair", "repair of embedding rows", kNotTrainable),
-    Free("performance", "of multimodal recipes", kNoEffect),
-    Free("parallelizer", "of older recipes", kIgnored),
-    Free("autopipeline", "of older recipes", kIgnored),
-    Free("distributed_config", "of older recipes", kIgnored),
-    Free("longalign", "of older recipes", kIgnored),
-    Free("skypilot", "another launcher", kIgnored),
-    Free("nemo_run", "another launcher", kIgnored),
-    // Sections of the recipe kinds that are understood and not trained yet.
-    Free("recipe_args", "of draft-model recipes", kNotTrainable),
-    Free("dflash", "of draft-model recipes", kNotTrainable),
-    Free("datasets", "of draft-model recipes", kNotTrainable),
-    Free("teacher_model", "of distillation", kNotTrainable),
-    Free("teacher_distributed", "of distillation", kNotTrainable),
-    Free("kd_ratio", "of distillation", kNotTrainable),
-    Free("kd_loss_fn", "of distillation", kNotTrainable),
-    Free("separate_meshes", "of distillation", kNotTrainable),
-    Free("offload_teacher_model", "of distillation", kNotTrainable),
-    Free("temperature", "of retrieval", kNotTrainable),
-    Free("train_n_passages", "of retrieval", kNotTrainable),
-    Free("eval_negative_size", "of retrieval", kNotTrainable),
-    Free("distill_loss*", "of retrieval", kNotTrainable),
-    Free("mse_loss*", "of retrieval", kNotTrainable),
-    Free("infonce_distill_loss*", "of retrieval", kNotTrainable),
-    Free("nce_distill_loss*", "of retrieval", kNotTrainable),
-    Free("dllm", "of diffusion language models", kNotTrainable),
-    Free("flow_matching", "of diffusion", kNotTrainable),
-    Free("data", "of diffusion", kNotTrainable),
-    {.name = "fsdp",
-     .type = kSection,
-     .nullable = true,
-     .means = "the layout, in diffusion recipes",
-     .support = kNotTrainable,
-     .section = &kFsdpSection},
-    Free("ddp", "of diffusion", kNotTrainable),
-    Free("ema", "of diffusion", kNotTrainable),
-    Free("inference", "of diffusion", kNotTrainable),
-    Free("output", "of diffusion", kNotTrainable),
-    Free("vae", "of diffusion", kNotTrainable),
+    SectionKey("freeze_config", kFreezeSection,
+               "towers of a multimodal model that are not trained"),
+    NotTrainable(PartKey("tokenizer", kTokenizerSection, "instead of the model's"),
+                 "use dataset.tokenizer"),
+    NotTrainable(PartKey("processor", kProcessorSection,
+                         "what prepares pictures, sound and text of multimodal models")),
+    NotTrainable(SectionKey("neftune", kNeftuneSection, "noise on embeddings")),
+    NotTrainable(SectionKey("qat", kQatSection, "training for fewer bits")),
+    NotTrainable(SectionKey("embedding_row_repair", kRowRepairSection,
+                            "mending of embeddings that were never trained")),
+    Ignored(SectionKey("moe_metrics", kMoeMetricsSection, "how experts are used")),
+    Ignored(PartKey("tool_call_eval", kToolCallEvalSection, "evaluation of tool calls")),
+    NoEffect(SectionKey("mfu", kMfuSection, "peak of a GPU, for the utilisation")),
+    NoEffect(BoolKey("nvtx", "false", "profiler marks")),
+    NoEffect(SectionKey("prewarm", kPrewarmSection, "what is warmed up before the first step")),
+    NoEffect(TextsKey("sdpa_method", "attention kernels that may be used")),
+    Ignored(PartKey("parallelizer", kParallelizerSection, "of older recipes"),
+            "use distributed.moe"),
+    Ignored(PartKey("autopipeline", kAutoPipelineSection, "of older recipes"),
+            "use distributed.pipeline"),
+    Ignored(PartKey("distributed_config", kDistributedConfigSection, "of older recipes"),
+            "use distributed"),
+    Ignored(BoolKey("longalign", "false", "of older recipes")),
+    Ignored(SectionKey("skypilot", kSkypilotSection, "of another launcher"),
+            "use slurm or kubernetes"),
+    Ignored(Free("nemo_run", "of another launcher", kIgnored), "use slurm or kubernetes"),
+    // Of distillation.
+    NotTrainable(PartKey("teacher_model", kModelSection, "distillation: the model to learn from")),
+    NotTrainable(SectionKey("teacher_distributed", kDistributedSection,
+                            "distillation: the teacher's layout")),
+    NotTrainable(ShareKey("kd_ratio", "0.5", "distillation: weight of the teacher's part")),
+    NotTrainable(PartKey("kd_loss_fn", kKdLossSection, "distillation: the teacher's part")),
+    NotTrainable(
+        BoolKey("separate_meshes", "false", "distillation: the teacher has ranks of its own")),
+    NotTrainable(BoolKey("offload_teacher_model", "false",
+                         "distillation: the teacher waits in host memory")),
+    // Of retrieval.
+    NotTrainable(NumberKey("temperature", "0.02", "retrieval: scores are divided by it")),
+    NotTrainable(CountKey("train_n_passages", "5", "passages",
+                          "retrieval: of a query, one that fits and others")),
+    NotTrainable(CountKey("eval_negative_size", "10", "passages",
+                          "retrieval: that do not fit, in validation")),
+    NotTrainable(PartKey("distill_loss", kDistillLossSection,
+                         "retrieval: distance from the teacher's vectors")),
+    NotTrainable(NumberKey("distill_loss_weight", "1.0", "its weight")),
+    NotTrainable(PartKey("mse_loss", kMseLossSection,
+                         "retrieval: squared distance from the teacher's vectors")),
+    NotTrainable(NumberKey("mse_loss_weight", "1.0", "its weight")),
+    NotTrainable(PartKey("infonce_distill_loss", kInfoNceLossSection,
+                         "retrieval: distance from the teacher's scores")),
+    NotTrainable(NumberKey("infonce_distill_loss_weight", "1.0", "its weight")),
+    NotTrainable(
+        NumberKey("nce_distill_loss_weight", "0.0", "retrieval: weight of the contrastive loss")),
+    NotTrainable(SectionKey("mining", kMiningSection, "retrieval: finding hard examples")),
+    // Of draft models and of diffusion language models.
+    NotTrainable(SectionKey("recipe_args", kRecipeArgsSection, "draft models: the whole recipe")),
+    NotTrainable(SectionKey("dflash", kDflashSection, "draft models trained by diffusion")),
+    NotTrainable(ListKey("datasets", kPromptSetSection, "draft models: what is measured on")),
+    NotTrainable(SectionKey("dllm", kDllmSection, "diffusion language models")),
+    // Of diffusion.
+    NotTrainable(
+        SectionKey("flow_matching", kFlowMatchingSection, "diffusion: how noise is drawn")),
+    NotTrainable(SectionKey("data", kDataSection, "diffusion: what is trained on")),
+    NotTrainable(SectionKey("fsdp", kFsdpSection, "diffusion: the layout over ranks")),
+    NotTrainable(SectionKey("ddp", kDdpSection, "diffusion: the layout where the model is copied")),
+    NotTrainable(SectionKey("ema", kEmaSection, "diffusion: a running mean of the weights")),
+    NotTrainable(SectionKey("autocast", kAutocastSection, "diffusion: dtype of the arithmetic")),
+    NoEffect(SectionKey("performance", kPerformanceSection, "diffusion: what may be left out")),
+    NotTrainable(SectionKey("inference", kInferenceSection, "diffusion: what is made")),
+    NotTrainable(SectionKey("output", kOutputSection, "diffusion: where it goes")),
+    NotTrainable(SectionKey("vae", kVaeSection, "diffusion: the picture decoder")),
 };
 
 }  // namespace

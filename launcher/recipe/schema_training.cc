@@ -1,4 +1,5 @@
 // How long a model is trained, and what its numbers hang on.
+#include "launcher/recipe/schema_keys.h"
 #include "launcher/recipe/schema_sections.h"
 
 namespace am::recipe {
@@ -105,7 +106,7 @@ constexpr Key kStepSchedulerKeys[] = {
      .neutral = "0",
      .instead = "resume from a checkpoint"},
     {.name = "preemption_signal",
-     .type = kFree,
+     .type = kTexts,
      .nullable = true,
      .fallback = "SIGTERM",
      .means = "the signal that means save and leave; TERM and USR1 both do, always",
@@ -116,7 +117,7 @@ constexpr Key kStepSchedulerKeys[] = {
      .nullable = true,
      .means = "derived",
      .support = kNoEffect},
-    {.name = "_target_", .support = kNoEffect},
+    kUnusedTarget,
 };
 
 // ---- dist_env
@@ -138,7 +139,7 @@ constexpr Key kDistEnvKeys[] = {
      .nullable = true,
      .means = "the rendezvous is amctl's own",
      .support = kNoEffect},
-    {.name = "_target_", .support = kNoEffect},
+    kUnusedTarget,
 };
 
 // ---- clip_grad_norm, rng
@@ -157,7 +158,7 @@ constexpr Key kClipGradNormKeys[] = {
      .support = kNoEffect},
 };
 constexpr Key kRngKeys[] = {
-    {.name = "_target_", .means = "StatefulRNG", .support = kNoEffect},
+    NoEffect(TargetKey("StatefulRNG")),
     {.name = "seed",
      .type = kInt,
      .fallback = "42",
@@ -175,11 +176,14 @@ constexpr Key kRngKeys[] = {
      .support = kNoEffect},
 };
 
+constexpr Part kRngs[] = {
+    {.targets = "nemo_automodel.components.training.rng.StatefulRNG", .name = "rng"}};
+
 }  // namespace
 
 const Section kStepSchedulerSection = {.keys = kStepSchedulerKeys};
 const Section kDistEnvSection = {.keys = kDistEnvKeys};
 const Section kClipGradNormSection = {.keys = kClipGradNormKeys};
-const Section kRngSection = {.keys = kRngKeys};
+const Section kRngSection = {.keys = kRngKeys, .parts = kRngs, .default_part = "rng"};
 
 }  // namespace am::recipe

@@ -7,6 +7,7 @@ namespace am::recipe {
 namespace {
 
 constexpr size_t kListed = 12;
+constexpr size_t kTied = 5;  // as near as each other
 
 std::string Normal(std::string_view name) {
   std::string normal(name);
@@ -35,34 +36,51 @@ int EditDistance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-std::string_view Nearest(std::string_view name, std::span<const std::string_view> known) {
+std::vector<std::string_view> AllNearest(std::string_view name,
+                                         std::span<const std::string_view> known) {
   // Names of hundreds of characters are no misspellings, and the table would be large.
   if (name.size() > 200) return {};
   std::string wanted = Normal(name);
   int limit = std::max(2, static_cast<int>(wanted.size()) / 3);
-  limit = std::min(limit, static_cast<int>(wanted.size()) - 1);
-  std::string_view best;
-  // The beginning of a name, long enough to be meant: grad_acc. Of several the shortest.
-  for (std::string_view candidate : known) {
-    if (wanted.size() < 4 || !candidate.starts_with(wanted)) continue;
-    if (best.empty() || candidate.size() < best.size()) best = candidate;
-  }
-  if (!best.empty()) return best;
+  limit = std::min(limit, std::max(1, static_cast<int>(wanted.size()) - 1));
+  std::vector<std::string_view> best;
   for (std::string_view candidate : known) {
     if (candidate.empty() || candidate.back() == '*') continue;
     int distance = EditDistance(wanted, Normal(candidate));
-    if (distance <= limit) {
-      best = candidate;
-      limit = distance - 1;
-    }
+    if (distance > limit) continue;
+    if (distance < limit) best.clear();
+    limit = distance;
+    if (std::find(best.begin(), best.end(), candidate) == best.end()) best.push_back(candidate);
   }
+  if (!best.empty() && limit <= 1) return best;
+  // The beginning of a name, long enough to be meant: grad_acc. Of several the shortest.
+  std::string_view whole;
+  for (std::string_view candidate : known) {
+    if (wanted.size() < 4 || !candidate.starts_with(wanted)) continue;
+    if (whole.empty() || candidate.size() < whole.size()) whole = candidate;
+  }
+  if (!whole.empty()) return {whole};
   return best;
 }
 
-std::string Suggest(std::string_view name, std::span<const std::string_view> known) {
-  if (std::string_view best = Nearest(name, known); !best.empty()) {
-    return "did you mean " + std::string(best) + "?";
+std::string_view Nearest(std::string_view name, std::span<const std::string_view> known) {
+  std::vector<std::string_view> best = AllNearest(name, known);
+  return best.empty() ? std::string_view() : best.front();
+}
+
+std::string OrWords(std::span<const std::string_view> words) {
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i) {
+    text += i == 0 ? "" : i + 1 == words.size() ? " or " : ", ";
+    text += words[i];
   }
+  return text;
+}
+
+std::string Suggest(std::string_view name, std::span<const std::string_view> known) {
+  std::vector<std::string_view> best = AllNearest(name, known);
+  if (best.size() > kTied) best.resize(kTied);
+  if (!best.empty()) return "did you mean " + OrWords(best) + "?";
   std::string list;
   size_t listed = 0;
   for (std::string_view candidate : known) {

@@ -16,11 +16,13 @@ class LineIndex {
   explicit LineIndex(std::string_view text);
 
   std::string_view text() const { return text_; }
+  int count() const { return static_cast<int>(starts_.size()); }
   std::string Line(int line) const;                // without its end; empty where there is none
   size_t Offset(int line, int byte_column) const;  // columns count from 1
   int LineOf(size_t offset) const;
-  // Characters from the start of the line to the byte column, counted from 1.
+  // Characters from the start of the line to the byte column, counted from 1; and back.
   int CharacterColumn(int line, int byte_column) const;
+  int ByteColumn(int line, int character_column) const;
 
  private:
   std::string_view text_;
@@ -38,6 +40,9 @@ struct SyntaxError {
   int column = 0;  // bytes, from 1
   std::string message;
   std::string hint;
+  // The whole text as it was probably meant, with lines where they were: what else is wrong with it
+  // can be told in the same run. Nothing where the cure is not plain.
+  std::optional<std::string> mended = std::nullopt;
 };
 
 // The innermost [ or { that is still open at the end of a line.
@@ -45,5 +50,8 @@ std::optional<SyntaxError> FindOpenBracket(const LineIndex& lines, int last_line
 
 // `at` with the parser's own message becomes the likeliest mistake, at its own place.
 SyntaxError ExplainSyntax(const LineIndex& lines, SyntaxError at);
+
+// A quote that is not closed on its line is closed there.
+void MendQuote(const LineIndex& lines, SyntaxError& error);
 
 }  // namespace am::recipe

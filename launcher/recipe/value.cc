@@ -1,5 +1,7 @@
 #include "launcher/recipe/value.h"
 
+#include <algorithm>
+
 namespace am::recipe {
 
 bool operator==(const Value& a, const Value& b) { return a.data == b.data; }
@@ -12,6 +14,18 @@ const Value* Value::Find(std::string_view key) const {
     }
   }
   return nullptr;
+}
+
+bool IsBroken(const Value& root, std::string_view dotted) {
+  const Value* value = &root;
+  while (value) {
+    if (value->broken) return true;
+    if (dotted.empty()) return false;
+    size_t dot = std::min(dotted.find('.'), dotted.size());
+    value = value->Find(dotted.substr(0, dot));
+    dotted.remove_prefix(std::min(dot + 1, dotted.size()));
+  }
+  return false;
 }
 
 nlohmann::json ToJson(const Value& value) {

@@ -27,6 +27,7 @@ struct Value {
   std::string text;       // a scalar as written, with environment tokens unexpanded
   bool quoted = false;    // it stood in quotes or in a block: text, never null
   bool expanded = false;  // it holds something of the environment: never printed
+  bool broken = false;    // what was meant is not known: refused, given twice, its variable unset
 
   bool is_null() const { return std::holds_alternative<std::monostate>(data); }
   const List* list() const { return std::get_if<List>(&data); }
@@ -43,6 +44,9 @@ struct Entry {
 // Equal data; places and spellings do not count.
 bool operator==(const Value& a, const Value& b);
 bool operator==(const Entry& a, const Entry& b);
+
+// True where the value of a dotted key, or a section on the way to it, is broken.
+bool IsBroken(const Value& root, std::string_view dotted);
 
 // For free maps: what YAML 1.2's core schema makes of it (environment expanded).
 nlohmann::json ToJson(const Value& value);

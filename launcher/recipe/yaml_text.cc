@@ -1,7 +1,8 @@
-// Recipe::ToYaml: a recipe printed so that it loads to the same recipe. Scalars keep their
-// spelling, so environment tokens stay tokens; text that YAML would read otherwise goes into double
-// quotes.
+#include "launcher/recipe/yaml_text.h"
+
 #include <cctype>
+#include <string_view>
+#include <utility>
 
 #include "launcher/recipe/recipe.h"
 #include "launcher/recipe/secret.h"
@@ -45,35 +46,48 @@ std::string Scalar(const std::string& key, const Value& value) {
   return value.quoted || !IsPlainSafe(value.text) ? Quoted(value.text) : value.text;
 }
 
-void Write(const std::string& key, const Value& value, int indent, std::string& out) {
-  std::string margin(static_cast<size_t>(indent), ' ');
-  if (const Map* map = value.map(); map && !map->empty()) {
-    out += "\n";
-    for (const Entry& entry : *map) {
-      out += margin + (IsPlainSafe(entry.key) ? entry.key : Quoted(entry.key)) + ":";
-      Write(entry.key, entry.value, indent + 2, out);
+class Writer {
+ public:
+  // `line` is what stands before the value.
+  void Write(const std::string& line, const std::string& path, const std::string& key,
+             const Value& value, size_t indent) {
+    std::string margin(indent, ' ');
+    if (const Map* map = value.map(); map && !map->empty()) {
+      if (!path.empty()) lines_.push_back({line, path});
+      for (const Entry& entry : *map) {
+        std::string name = IsPlainSafe(entry.key) ? entry.key : Quoted(entry.key);
+        Write(margin + name + ":", path.empty() ? entry.key : path + "." + entry.key, entry.key,
+              entry.value, indent + 2);
+      }
+    } else if (const List* list = value.list(); list && !list->empty()) {
+      lines_.push_back({line, path});
+      for (size_t i = 0; i < list->size(); ++i) {
+        Write(margin + "-", path + "." + std::to_string(i), key, (*list)[i], indent + 2);
+      }
+    } else {
+      std::string text = value.map() ? "{}" : value.list() ? "[]" : Scalar(key, value);
+      lines_.push_back({line + " " + text, path, &value});
     }
-  } else if (const List* list = value.list(); list && !list->empty()) {
-    out += "\n";
-    for (const Value& item : *list) {
-      out += margin + "-";
-      Write(key, item, indent + 2, out);
-    }
-  } else if (value.map()) {
-    out += " {}\n";
-  } else if (value.list()) {
-    out += " []\n";
-  } else {
-    out.append(" ").append(Scalar(key, value)).append("\n");
   }
-}
+
+  std::vector<YamlLine> Take() { return std::move(lines_); }
+
+ private:
+  std::vector<YamlLine> lines_;
+};
 
 }  // namespace
 
+std::vector<YamlLine> YamlLines(const Value& root) {
+  Writer writer;
+  writer.Write("", "", "", root, 0);
+  return writer.Take();
+}
+
 std::string Recipe::ToYaml() const {
   std::string out;
-  Write("", root_, 0, out);
-  return out.empty() || out.front() != '\n' ? out : out.substr(1);
+  for (const YamlLine& line : YamlLines(root_)) out += line.text + "\n";
+  return out;
 }
 
 }  // namespace am::recipe

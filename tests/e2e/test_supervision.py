@@ -303,8 +303,8 @@ def test_a_rank_program_that_is_not_there_is_refused(supervised):
 @pytest.mark.parametrize("words,said", [
     (["rum"], "unknown command 'rum'; did you mean run?"),
     (["run"], "no recipe was given"),
-    (["run", "r.yaml", "--nproc-per-nod=2"], "unknown option --nproc-per-nod; did you mean nproc-per-node?"),
-    (["run", "r.yaml", "--nproc-per-node", "many"], "a whole number from 1 on was expected, not 'many'"),
+    (["run", "r.yaml", "--nproc-per-nod=2"], "unknown option --nproc-per-nod; did you mean --nproc-per-node?"),
+    (["run", "r.yaml", "--nproc-per-node", "many"], "--nproc-per-node: expected an integer of at least 1, got many"),
     (["run", "r.yaml", "--nodes", "2"], "--nodes"),
     (["help", "rum"], "did you mean run?"),
     (["version", "please"], "takes no arguments"),

@@ -2,15 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
+
+#include "launcher/model/known.h"
 
 namespace am::model {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 
 TEST(KeysPerQuery, EqualsCountingThemOneByOne) {
@@ -22,6 +21,9 @@ TEST(KeysPerQuery, EqualsCountingThemOneByOne) {
       if (!attention.causal) {
         int64_t reach = attention.window > 0 ? attention.window : seq;
         for (int64_t i = 1; i <= seq; ++i) keys += std::abs(i - j) < reach;
+      } else if (attention.block > 1 && attention.top_k > 0) {
+        keys += attention.block * std::min(j / attention.block, attention.top_k / attention.block) +
+                j % attention.block;
       } else if (attention.compress_ratio > 0) {
         keys += near + std::min(j / attention.compress_ratio, most);
       } else {
@@ -42,6 +44,13 @@ TEST(KeysPerQuery, EqualsCountingThemOneByOne) {
             EXPECT_NEAR(KeysPerQuery(attention, seq), counted(attention, seq), 1e-9)
                 << seq << " window " << window << " ratio " << ratio << " top " << top_k;
           }
+  for (int64_t seq : {1, 3, 15, 16, 17, 100, 257})
+    for (int64_t block : {2, 4, 16})
+      for (int64_t picks : {1, 2, 5, 40}) {
+        Attention attention{.top_k = picks * block, .block = block};
+        EXPECT_NEAR(KeysPerQuery(attention, seq), counted(attention, seq), 1e-9)
+            << seq << " block " << block << " picks " << picks;
+      }
   EXPECT_EQ(KeysPerQuery({}, 0), 0);
 }
 
@@ -79,8 +88,53 @@ TEST(ShapeOf, NamesWhatIsMissingOrImpossible) {
             "num_hidden_layers: 0 is not a whole number from 1 to 4096");
   EXPECT_EQ(message("hidden_size", "4096"),
             "hidden_size: \"4096\" is not a whole number from 1 to 1048576");
+  EXPECT_EQ(message("num_key_value_heads", 5),
+            "num_key_value_heads: 5 does not divide num_attention_heads 32");
   EXPECT_EQ(message("tie_word_embeddings", 3), "tie_word_embeddings: 3 is neither true nor false");
   EXPECT_EQ(message("model_type", absent), "model_type: is missing, and so are the architectures");
+}
+
+// Every number of every known model, replaced by what no model has: a shape or an error, never a
+// wrong sum or a crash.
+TEST(ShapeOf, StandsAbsurdNumbers) {
+  std::vector<json> absurd = {0,
+                              -1,
+                              1,
+                              1.5,
+                              1e300,
+                              int64_t{1} << 20,
+                              true,
+                              "many",
+                              {{}},
+                              nullptr,
+                              int64_t{1} << 62,
+                              json::array({7, "x", -3})};
+  for (const std::string& name : KnownModels()) {
+    json flat = KnownConfig(name)->flatten();
+    for (const auto& [path, original] : flat.items()) {
+      // Of a long list, the first entries stand for all.
+      if (size_t digits = path.find_last_of('/');
+          path.size() - digits > 2 && std::isdigit(static_cast<unsigned char>(path[digits + 1])))
+        continue;
+      for (const json& value : absurd) {
+        json config = *KnownConfig(name);
+        config[json::json_pointer(path)] = value;
+        absl::StatusOr<ModelShape> shape = ShapeOf(config);
+        if (!shape.ok()) {
+          EXPECT_TRUE(absl::IsInvalidArgument(shape.status()) ||
+                      absl::IsUnimplemented(shape.status()))
+              << name << path << " " << value << ": " << shape.status();
+          continue;
+        }
+        EXPECT_GT(Parameters(*shape), 0) << name << path << " " << value;
+        EXPECT_GE(Parameters(*shape), ActiveParameters(*shape)) << name << path << " " << value;
+        for (const Layer& kind : shape->kinds) {
+          if (!kind.attention) continue;
+          EXPECT_GE(KeysPerQuery(*kind.attention, 4096), 0.0) << name << path;
+        }
+      }
+    }
+  }
 }
 
 TEST(ShapeOf, NamesTheNearestFamilyThatIsKnown) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 
 namespace am::plan {
@@ -41,6 +43,42 @@ TEST(DeviceMesh, ExpertGroupsAreContiguousWithinAStage) {
   EXPECT_EQ(mesh.Groups(MeshAxis::kEpShard), (Groups{{0, 2}, {1, 3}, {4, 6}, {5, 7}}));
   EXPECT_EQ(mesh.At(6).ep, 0);
   EXPECT_EQ(mesh.At(6).ep_shard, 1);
+}
+
+// By their definition: ranks with equal places but for the axis.
+Groups GroupsByPlace(const DeviceMesh& mesh, MeshAxis axis) {
+  std::map<std::vector<int>, std::vector<int>> groups;
+  for (int rank = 0; rank < mesh.dims().world(); ++rank) {
+    MeshPlace p = mesh.At(rank);
+    std::vector<int> rest = {p.pp, p.dp_replicate, p.dp_shard, p.cp, p.tp};
+    if (axis == MeshAxis::kEp) rest = {p.pp, p.ep_shard};
+    if (axis == MeshAxis::kEpShard) rest = {p.pp, p.ep};
+    if (axis == MeshAxis::kPp) rest[0] = 0;
+    if (axis == MeshAxis::kDpReplicate) rest[1] = 0;
+    if (axis == MeshAxis::kDpShard) rest[2] = 0;
+    if (axis == MeshAxis::kCp) rest[3] = 0;
+    if (axis == MeshAxis::kTp) rest[4] = 0;
+    groups[rest].push_back(rank);
+  }
+  Groups out;
+  for (auto& [rest, ranks] : groups) out.push_back(ranks);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+TEST(DeviceMesh, GroupsAreTheRanksThatDifferInTheAxisAlone) {
+  for (const ParallelDims& dims : std::vector<ParallelDims>{
+           {.dp_shard = 8, .ep = 4},
+           {.pp = 2, .dp_replicate = 2, .dp_shard = 3, .cp = 2, .tp = 4, .ep = 6},
+           {.pp = 3, .dp_replicate = 2, .dp_shard = 4, .cp = 3, .tp = 2, .ep = 12},
+           {.pp = 4, .dp_replicate = 1, .dp_shard = 16, .cp = 1, .tp = 8, .ep = 16}}) {
+    DeviceMesh mesh(dims);
+    for (MeshAxis axis : kMeshAxes) {
+      Groups groups = mesh.Groups(axis);
+      EXPECT_TRUE(std::is_sorted(groups.begin(), groups.end()));
+      EXPECT_EQ(groups, GroupsByPlace(mesh, axis)) << Name(axis);
+    }
+  }
 }
 
 }  // namespace

@@ -57,18 +57,25 @@ TEST(HostList, ExpandsTheWholeGrammar) {
            // Not in scontrol's grammar.
            {"n[1-2]-ib", "n1-ib n2-ib"},
            {"n[1-2].cluster,x", "n1.cluster n2.cluster x"},
-           // Lists that launchers got wrong by splitting on commas or dashes (fault C1).
-           {"linux[1-2,5]", "linux1 linux2 linux5"},
-           {"g01,g02", "g01 g02"},
-           {"my-host-[1-2]", "my-host-1 my-host-2"},
-           {"my-host", "my-host"},
-           {"login,n[001,003-004,006]", "login n001 n003 n004 n006"},
-           {"n[1-2],login,m[1-2]", "n1 n2 login m1 m2"},
        }) {
     HostList list = ExpandHostList(c.list);
     EXPECT_FALSE(list.error) << c.list << ": " << list.error->message;
     EXPECT_EQ(Join(list.hosts), c.hosts) << c.list;
   }
+}
+
+// Fault C1: split at commas, "linux[1-2,5]" gave `linux[1-2`; plain names, dashes in names, mixed
+// lists and gaps failed.
+TEST(HostList, ListsThatOthersSplitAtCommasOrDashesComeOutWhole) {
+  auto names = [](const char* list) { return Join(ExpandHostList(list).hosts); };
+  EXPECT_EQ(names("linux[1-2,5]"), "linux1 linux2 linux5");
+  EXPECT_EQ(names("linux1"), "linux1");
+  EXPECT_EQ(names("g01,g02"), "g01 g02");
+  EXPECT_EQ(names("my-host"), "my-host");
+  EXPECT_EQ(names("my-host-[1-2]"), "my-host-1 my-host-2");
+  EXPECT_EQ(names("n[1-2],login,m[1-2]"), "n1 n2 login m1 m2");
+  EXPECT_EQ(names("n[001,003-004,006]"), "n001 n003 n004 n006");
+  EXPECT_EQ(ExpandHostList("linux[1").error->message, "[ is never closed");
 }
 
 TEST(HostList, RefusesWithAPlaceAndACure) {

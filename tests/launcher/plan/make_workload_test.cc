@@ -45,7 +45,7 @@ Workload Of(const std::string& sections, const NodeShape& node = kGpus) {
     text += "model: {pretrained_model_name_or_path: m}\n";
   recipe::LoadResult loaded = recipe::LoadRecipe({.path = "r.yaml", .text = text});
   EXPECT_TRUE(loaded.recipe) << recipe::RenderText(loaded.diagnostics);
-  return TrainingOf(loaded.recipe.value_or(recipe::Recipe()), Shape(), node);
+  return TrainingOf(loaded.recipe.value_or(recipe::Recipe()), Shape(), node).workload;
 }
 
 TEST(MakeWorkload, TakesThePrecisionFromTheDtypesAndTheFp8Switches) {
@@ -71,26 +71,27 @@ TEST(MakeWorkload, TakesThePrecisionFromTheDtypesAndTheFp8Switches) {
 TEST(MakeWorkload, CountsTheBytesThatTheOptimizerKeeps) {
   struct Case {
     const char* sections;
-    double parameter, gradient, master, moment1, moment2;
+    double parameter, resident, gradient, master, moment1, moment2;
   };
   const Case kCases[] = {
-      {"", 2, 4, 4, 4, 4},
-      {"model: {pretrained_model_name_or_path: m, torch_dtype: float32}", 4, 4, 0, 4, 4},
+      {"", 2, 0, 4, 4, 4, 4},
+      {"model: {pretrained_model_name_or_path: m, torch_dtype: float32}", 4, 0, 4, 0, 4, 4},
       {"model: {pretrained_model_name_or_path: m, torch_dtype: float32}\ndistributed: {mp_policy: "
        "{param_dtype: bf16}}",
-       2, 4, 4, 4, 4},
-      {"distributed: {mp_policy: {reduce_dtype: bf16}}", 2, 2, 4, 4, 4},
+       2, 4, 4, 0, 4, 4},
+      {"distributed: {mp_policy: {reduce_dtype: bf16}}", 2, 0, 2, 4, 4, 4},
       {"optimizer: {_target_: torch.optim.AdamW, master_weight_dtype: bf16, exp_avg_dtype: bf16, "
        "exp_avg_sq_dtype: bf16}",
-       2, 4, 0, 2, 2},
-      {"optimizer: {_target_: torch.optim.AdamW, amsgrad: true}", 2, 4, 4, 4, 8},
-      {"optimizer: {_target_: torch.optim.SGD}", 2, 4, 4, 0, 0},
-      {"optimizer: {_target_: torch.optim.SGD, momentum: 0.9}", 2, 4, 4, 4, 0},
-      {"optimizer: {_target_: dion.Muon}", 2, 4, 4, 4, 0},
+       2, 0, 4, 0, 2, 2},
+      {"optimizer: {_target_: torch.optim.AdamW, amsgrad: true}", 2, 0, 4, 4, 4, 8},
+      {"optimizer: {_target_: torch.optim.SGD}", 2, 0, 4, 4, 0, 0},
+      {"optimizer: {_target_: torch.optim.SGD, momentum: 0.9}", 2, 0, 4, 4, 4, 0},
+      {"optimizer: {_target_: dion.Muon}", 2, 0, 4, 4, 4, 0},
   };
   for (const Case& c : kCases) {
     StateBytes bytes = Of(c.sections).bytes;
     EXPECT_EQ(bytes.parameter, c.parameter) << c.sections;
+    EXPECT_EQ(bytes.resident, c.resident) << c.sections;
     EXPECT_EQ(bytes.gradient, c.gradient) << c.sections;
     EXPECT_EQ(bytes.master, c.master) << c.sections;
     EXPECT_EQ(bytes.moment1, c.moment1) << c.sections;
@@ -100,10 +101,12 @@ TEST(MakeWorkload, CountsTheBytesThatTheOptimizerKeeps) {
 
 TEST(MakeWorkload, KeepsAFrozenBaseInTheBitsThatTheRecipeSays) {
   const std::pair<const char*, double> kCases[] = {
-      {"peft: {dim: 8}", 2},
-      {"peft: {dim: 8}\nquantization: {load_in_8bit: true}", 1},
-      {"peft: {dim: 8}\nquantization: {load_in_4bit: true}", 0.5 + 1.0 / 64 + 4.0 / 16384},
-      {"peft: {dim: 8}\nquantization: {load_in_4bit: true, bnb_4bit_use_double_quant: false}",
+      {"peft: {dim: 8, target_modules: '*_proj'}", 2},
+      {"peft: {dim: 8, target_modules: '*_proj'}\nquantization: {load_in_8bit: true}", 1},
+      {"peft: {dim: 8, target_modules: '*_proj'}\nquantization: {load_in_4bit: true}",
+       0.5 + 1.0 / 64 + 4.0 / 16384},
+      {"peft: {dim: 8, target_modules: '*_proj'}\nquantization: {load_in_4bit: true, "
+       "bnb_4bit_use_double_quant: false}",
        0.5625},
   };
   for (auto [sections, expected] : kCases) {
@@ -176,7 +179,7 @@ TEST(MakeWorkload, LeavesRecomputationOpenWhereTheRecipeIsSilent) {
 TEST(MakeWorkload, MatchesAdaptersByPatternsOverModuleNames) {
   using Names = std::vector<std::string>;
   const std::pair<const char*, Names> kCases[] = {
-      {"peft: {dim: 4}",
+      {"peft: {dim: 4, target_modules: '*_proj'}",
        {"self_attn.q_proj", "self_attn.o_proj", "mlp.down_proj", "mlp.experts.down_proj"}},
       {"peft: {target_modules: [q_proj]}", {"self_attn.q_proj"}},
       {"peft: {target_modules: ['*.o.proj']}", {"self_attn.o_proj"}},
@@ -196,7 +199,7 @@ TEST(MakeWorkload, MatchesAdaptersByPatternsOverModuleNames) {
     EXPECT_EQ(adapter->modules, expected) << sections;
   }
   EXPECT_FALSE(Of("").adapter);
-  EXPECT_EQ(Of("peft: {dim: 4}").adapter->rank, 4);
+  EXPECT_EQ(Of("peft: {dim: 4, target_modules: '*_proj'}").adapter->rank, 4);
 }
 
 TEST(MakeWorkload, KnowsMadeUpDataAndBalancedRouting) {
@@ -265,7 +268,8 @@ TEST(MakeWorkload, LaysThePlanOver) {
   EXPECT_EQ(workload.micro_batch_size, 1);
   EXPECT_EQ(workload.virtual_stages, 2);
   EXPECT_EQ(workload.layers_of_stage, (std::vector<int>{2, 2, 1, 1, 1, 1, 1, 1}));
-  EXPECT_TRUE(workload.keeps_gathered);
+  EXPECT_TRUE(workload.keeps_gathered) << "under a pipeline";
+  EXPECT_TRUE(workload.keeps_full_gradients) << "until the last micro-batch";
   EXPECT_EQ(workload.bandwidth.tp, 450);
   EXPECT_EQ(workload.bandwidth.pp, 50);
 }

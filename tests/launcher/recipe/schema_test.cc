@@ -24,8 +24,12 @@ void EachKey(const Section& section, const std::string& path,
       if (key.section) EachKey(*key.section, name + ".", visit);
     }
   };
-  all(section.keys, path);
-  for (const Part& part : section.parts) all(part.keys, path + "<" + std::string(part.name) + ">.");
+  for (const Section* table = &section; table; table = table->also) {
+    all(table->keys, path);
+    for (const Part& part : table->parts) {
+      all(part.keys, path + "<" + std::string(part.name) + ">.");
+    }
+  }
 }
 
 TEST(Schema, EveryDefaultAndEveryNeutralValueIsLegal) {
@@ -41,22 +45,37 @@ TEST(Schema, EveryDefaultAndEveryNeutralValueIsLegal) {
   });
 }
 
-TEST(Schema, WhatIsHonouredSaysWhatItMeans) {
+TEST(Schema, EveryKeySaysWhatItMeans) {
   EachKey(kRecipeSchema, "", [](const Key& key, const std::string& path) {
-    EXPECT_TRUE(key.support != Support::kHonoured || !key.means.empty()) << path;
+    EXPECT_FALSE(key.means.empty()) << path;
     EXPECT_EQ(key.type == Type::kChoice, !key.choices.empty()) << path;
-    EXPECT_EQ(key.section != nullptr, key.type == Type::kSection || key.type == Type::kPart)
+    EXPECT_EQ(key.section != nullptr,
+              key.type == Type::kSection || key.type == Type::kPart || key.type == Type::kSections)
         << path;
+    EXPECT_TRUE(!key.section || key.fallback.empty()) << path << ": sections have no default";
+    EXPECT_TRUE(key.least <= key.most) << path;
+    EXPECT_NE(Expectation(key), "") << path;
+  });
+}
+
+TEST(Schema, EveryDefaultPartIsThere) {
+  EachKey(kRecipeSchema, "", [](const Key& key, const std::string& path) {
+    if (!key.section) return;
+    EXPECT_EQ(HasParts(*key.section), !key.section->default_part.empty()) << path;
+    if (!HasParts(*key.section)) return;
+    EXPECT_TRUE(FindPart(*key.section, key.section->default_part)) << path;
+    EXPECT_TRUE(FindKey(*key.section, nullptr, "_target_")) << path;
   });
 }
 
 TEST(Schema, NoKeyIsDeclaredTwice) {
   std::set<std::string> seen;
   // Sections may be used in two places, so a key counts with its whole path.
-  EachKey(kRecipeSchema, "", [&](const Key&, const std::string& path) {
-    EXPECT_TRUE(seen.insert(path).second) << path;
+  EachKey(kRecipeSchema, "", [&](const Key& key, const std::string& path) {
+    // A field of config.json may be a key of the section itself, which then comes first.
+    EXPECT_TRUE(seen.insert(path).second || key.overlay) << path;
   });
-  EXPECT_GT(seen.size(), 300u);
+  EXPECT_GT(seen.size(), 1500u);
 }
 
 TEST(Schema, FindsPartsByPathAndByClassName) {
