@@ -54,16 +54,17 @@ std::optional<TimePoint> JobDriver::Turn() {
 
 void JobDriver::CarryOut(const Action& action) {
   struct Executor {
-    JobDriver& driver;
-    void operator()(const StartRanks& start) { driver.backend_.Start(driver.job_.spec, start); }
-    void operator()(const SendRendezvous& send) {
-      driver.backend_.Rendezvous(driver.job_.spec, send);
-    }
-    void operator()(const LeaveRanks& leave) { driver.backend_.Leave(driver.job_.spec, leave); }
-    void operator()(const KillRanks& kill) { driver.backend_.Kill(driver.job_.spec, kill); }
-    void operator()(const Announce& news) { driver.announce_(news); }
+    Backend& backend;
+    const JobSpec& spec;
+    const Placement& placement;
+    const AnnounceCallback& announce;
+    void operator()(const StartRanks& start) { backend.Start(spec, placement, start); }
+    void operator()(const SendRendezvous& send) { backend.Rendezvous(spec, placement, send); }
+    void operator()(const LeaveRanks& leave) { backend.Leave(spec, placement, leave); }
+    void operator()(const KillRanks& kill) { backend.Kill(spec, placement, kill); }
+    void operator()(const Announce& news) { announce(news); }
   };
-  std::visit(Executor{*this}, action);
+  std::visit(Executor{backend_, job_.spec, job_.status.placement, announce_}, action);
 }
 
 }  // namespace am::controller

@@ -63,6 +63,7 @@ std::optional<Observation> FromMessage(const v1::AgentMessage& message) {
       return AttemptEmpty{empty.attempt(),
                           {empty.unkillable_pids().begin(), empty.unkillable_pids().end()}};
     }
+    case v1::AgentMessage::kHeartbeat:
     case v1::AgentMessage::BODY_NOT_SET:
       return std::nullopt;  // of a newer agent
   }
@@ -214,7 +215,7 @@ void AgentService::Close() { impl_->Shutdown(); }
 
 void AgentService::Adopt(UniqueFd connection) { impl_->Adopt(std::move(connection)); }
 
-void AgentService::Start(const JobSpec& spec, const StartRanks& action) {
+void AgentService::Start(const JobSpec& spec, const Placement&, const StartRanks& action) {
   v1::ControllerMessage message;
   v1::StartRanks* start = message.mutable_start_ranks();
   start->set_job(spec.id);
@@ -231,7 +232,7 @@ void AgentService::Start(const JobSpec& spec, const StartRanks& action) {
   impl_->Send(std::move(message));
 }
 
-void AgentService::Rendezvous(const JobSpec& spec, const SendRendezvous& action) {
+void AgentService::Rendezvous(const JobSpec& spec, const Placement&, const SendRendezvous& action) {
   v1::ControllerMessage message;
   v1::Rendezvous* rendezvous = message.mutable_rendezvous();
   rendezvous->set_job(spec.id);
@@ -241,7 +242,7 @@ void AgentService::Rendezvous(const JobSpec& spec, const SendRendezvous& action)
   impl_->Send(std::move(message));
 }
 
-void AgentService::Leave(const JobSpec& spec, const LeaveRanks& action) {
+void AgentService::Leave(const JobSpec& spec, const Placement&, const LeaveRanks& action) {
   v1::ControllerMessage message;
   v1::LeaveRanks* leave = message.mutable_leave_ranks();
   leave->set_job(spec.id);
@@ -250,12 +251,20 @@ void AgentService::Leave(const JobSpec& spec, const LeaveRanks& action) {
   impl_->Send(std::move(message));
 }
 
-void AgentService::Kill(const JobSpec& spec, const KillRanks& action) {
+void AgentService::Kill(const JobSpec& spec, const Placement&, const KillRanks& action) {
   v1::ControllerMessage message;
   v1::KillRanks* kill = message.mutable_kill_ranks();
   kill->set_job(spec.id);
   kill->set_attempt(action.attempt);
   kill->set_because(action.because);
+  impl_->Send(std::move(message));
+}
+
+void AgentService::Forget(const std::string& job, int64_t attempt, const Placement&) {
+  v1::ControllerMessage message;
+  v1::ForgetAttempt* forget = message.mutable_forget_attempt();
+  forget->set_job(job);
+  forget->set_attempt(attempt);
   impl_->Send(std::move(message));
 }
 

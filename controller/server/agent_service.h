@@ -37,10 +37,11 @@ class AgentService final : public Backend {
   void Adopt(UniqueFd connection);
 
   // Backend
-  void Start(const JobSpec& spec, const StartRanks& action) override;
-  void Rendezvous(const JobSpec& spec, const SendRendezvous& action) override;
-  void Leave(const JobSpec& spec, const LeaveRanks& action) override;
-  void Kill(const JobSpec& spec, const KillRanks& action) override;
+  void Start(const JobSpec& spec, const Placement&, const StartRanks& action) override;
+  void Rendezvous(const JobSpec& spec, const Placement&, const SendRendezvous& action) override;
+  void Leave(const JobSpec& spec, const Placement&, const LeaveRanks& action) override;
+  void Kill(const JobSpec& spec, const Placement&, const KillRanks& action) override;
+  void Forget(const std::string& job, int64_t attempt, const Placement&) override;
 
  private:
   class Impl;

@@ -16,17 +16,20 @@ using testing::ElementsAre;
 
 class FakeBackend final : public Backend {
  public:
-  void Start(const JobSpec&, const StartRanks& action) override {
+  void Start(const JobSpec&, const Placement&, const StartRanks& action) override {
     sent.push_back(absl::StrCat("start ", action.attempt));
   }
-  void Rendezvous(const JobSpec&, const SendRendezvous& action) override {
+  void Rendezvous(const JobSpec&, const Placement&, const SendRendezvous& action) override {
     sent.push_back(absl::StrCat("rendezvous ", action.attempt));
   }
-  void Leave(const JobSpec&, const LeaveRanks& action) override {
+  void Leave(const JobSpec&, const Placement&, const LeaveRanks& action) override {
     sent.push_back(absl::StrCat("leave ", action.attempt));
   }
-  void Kill(const JobSpec&, const KillRanks& action) override {
+  void Kill(const JobSpec&, const Placement&, const KillRanks& action) override {
     sent.push_back(absl::StrCat("kill ", action.attempt));
+  }
+  void Forget(const std::string&, int64_t attempt, const Placement&) override {
+    sent.push_back(absl::StrCat("forget ", attempt));
   }
   std::vector<std::string> sent;
 };

@@ -128,6 +128,7 @@ void WorkerAgent::Handle(const v1::ControllerMessage& message) {
     case v1::ControllerMessage::kKillRanks:
       if (!IsCurrent(message.kill_ranks().job(), message.kill_ranks().attempt())) return;
       return Kill(message.kill_ranks().because());
+    case v1::ControllerMessage::kForgetAttempt:
     case v1::ControllerMessage::BODY_NOT_SET:
       return;  // of a newer controller
   }
