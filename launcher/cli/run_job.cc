@@ -99,12 +99,18 @@ class JobRun {
         progress_(std::move(progress)),
         output_(output),
         loop_(clock_),
-        service_(loop_,
-                 {.on_observation = [this](const controller::Observation& seen) { Observe(seen); },
+        service_(loop_, controller::AgentService::Nodes::kOneNameless,
+                 {.on_hello = [this](const controller::NodeHello&) { Place(); },
+                  .on_heard = [](const std::string&) {},
+                  .on_closed =
+                      [this](const std::string&, const std::string& reason) {
+                        Observe(controller::AgentLost{.message = reason});
+                      },
+                  .on_observation = [this](const std::string&,
+                                           const controller::Observation& seen) { Observe(seen); },
                   .on_rank_event =
-                      [this](int64_t attempt, int rank, const std::string& json) {
-                        OnRankEvent(attempt, rank, json);
-                      }}),
+                      [this](const std::string&, int64_t attempt, int rank,
+                             const std::string& json) { OnRankEvent(attempt, rank, json); }}),
         driver_(std::move(spec), service_, clock_,
                 [this](const Announce& news) { output_.Message("amctl: " + news.text); }) {
     loop_.Watch(signals.fd(), EPOLLIN, [this, &signals](uint32_t) { OnSignal(signals.fd()); });
@@ -132,7 +138,10 @@ class JobRun {
                                             .environment = options_.environment,
                                             .cores = options_.cores});
       // Before we closed its stream: it never came to a connection.
-      loop_.Post([this, reason] { Observe(controller::AgentLost{.message = reason}); });
+      loop_.Post([this, reason] {
+        Place();
+        Observe(controller::AgentLost{.message = reason});
+      });
     });
     loop_.Run();
     service_.Close();  // the agent ends when its stream does
@@ -147,14 +156,16 @@ class JobRun {
   }
 
   // One agent, this process's own: its node has no name and is all there is to be placed on.
+  void Place() {
+    if (driver_.job().status.phase != JobPhase::kPending) return;
+    std::vector<int> slots(static_cast<size_t>(driver_.job().spec.world_size));
+    std::iota(slots.begin(), slots.end(), 0);
+    driver_.Place({{.node = "", .slots = std::move(slots)}});
+    Turn();
+  }
+
   void Observe(const controller::Observation& seen) {
-    if (driver_.job().status.phase == JobPhase::kPending) {
-      std::vector<int> slots(static_cast<size_t>(driver_.job().spec.world_size));
-      std::iota(slots.begin(), slots.end(), 0);
-      driver_.Place({{.node = "", .slots = std::move(slots)}});
-      Turn();
-    }
-    if (!std::holds_alternative<controller::AgentConnected>(seen) && driver_.Observe(seen)) Turn();
+    if (driver_.Observe(seen)) Turn();
   }
 
   void Turn() {
