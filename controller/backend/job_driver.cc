@@ -14,10 +14,14 @@ JobDriver::JobDriver(JobSpec spec, Backend& backend, const Clock& clock, Announc
 JobDriver::JobDriver(Job job, Backend& backend, const Clock& clock, AnnounceCallback announce)
     : job_(std::move(job)), backend_(backend), clock_(clock), announce_(std::move(announce)) {
   BeginAttempt(job_.status.attempt, job_.spec.world_size, job_.status.placement, observed_);
+  observed_.checkpoint = job_.status.checkpoint;
+  observed_.step = job_.status.step;
   for (ObservedNode& node : observed_.nodes) {
     node.connected = false;
     node.lost_at = clock_.Now();
   }
+  // The address comes again from the leading agent, and whether every node got it is not known.
+  job_.status.rendezvous_sent = false;
 }
 
 void JobDriver::Place(Placement placement) { job_.status.placement = std::move(placement); }
@@ -27,11 +31,37 @@ bool JobDriver::Observe(const Observation& observation) {
 }
 
 void JobDriver::RequestStop(StopRequest request) {
-  if (job_.stop) {
-    job_.stop->leave_by = std::min(job_.stop->leave_by, request.leave_by);
-  } else {
+  if (!job_.stop) {
     job_.stop = std::move(request);
+    return;
   }
+  job_.stop->leave_by = std::min(job_.stop->leave_by, request.leave_by);
+  if (request.kind > job_.stop->kind) {
+    job_.stop->kind = request.kind;
+    job_.stop->because = std::move(request.because);
+  }
+}
+
+void JobDriver::Requeue() {
+  job_.stop.reset();
+  job_.status.suspended = false;
+  job_.status.saved = false;
+}
+
+int JobDriver::CountAttempt() {
+  bool progress = observed_.step > job_.status.best_step;
+  job_.status.attempts_without_progress = progress ? 0 : job_.status.attempts_without_progress + 1;
+  return job_.status.attempts_without_progress;
+}
+
+void JobDriver::SetTimes(int64_t now_unix_ns) {
+  JobStatus& status = job_.status;
+  if (IsTerminal(status.phase)) {
+    status.ended_unix_ns = now_unix_ns;
+    return;
+  }
+  status.placed_unix_ns = now_unix_ns;
+  if (status.started_unix_ns == 0) status.started_unix_ns = now_unix_ns;
 }
 
 std::optional<TimePoint> JobDriver::Turn() {
@@ -48,6 +78,8 @@ std::optional<TimePoint> JobDriver::Turn() {
     node.empty = !node.knows;
   }
   job_.status = std::move(decision.status);
+  job_.status.step = observed_.step;
+  job_.status.checkpoint = observed_.checkpoint;
   for (const Action& action : decision.actions) CarryOut(action);
   return decision.wake_at;
 }

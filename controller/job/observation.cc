@@ -35,6 +35,7 @@ struct Fold {
     ObservedRank& rank = Rank(report.rank);
     if (rank.state == ObservedRank::State::kUnknown) rank.state = ObservedRank::State::kStarted;
     rank.log_path = report.log_path;
+    rank.pid = report.pid;
   }
   void operator()(const RankReady& report) {
     Rank(report.rank).ready = true;

@@ -94,6 +94,7 @@ struct ObservedRank {
   std::string killed_because;
   std::vector<std::string> last_lines;
   std::string log_path;
+  int64_t pid = 0;
   TimePoint exited_at;
   int exit_order = 0;  // counts from 1
 };

@@ -85,7 +85,7 @@ class Turn {
 
   // Ranks end well, one after the other. True when the attempt is over or was given up.
   bool FromEnding() {
-    if (AllEmpty()) {
+    if (AllEmpty() && AllExited()) {
       if (SomeLeft()) {  // they were told by somebody else: a scheduler that signals every process
         Leave(/*saved=*/true);
       } else {
@@ -93,7 +93,7 @@ class Turn {
       }
       return true;
     }
-    if (seen_.exits == static_cast<int>(seen_.ranks.size())) return true;  // the sweep is under way
+    if (AllExited()) return true;  // the sweep is under way
     TimePoint first = now_;
     for (const ObservedRank& rank : seen_.ranks) {
       if (rank.state == ObservedRank::State::kExited) first = std::min(first, rank.exited_at);
@@ -145,12 +145,14 @@ class Turn {
     if (gave_up) {  // 8
       status().phase = JobPhase::kFailed;
     } else if (!all_there && !job_.spec.restart.other_nodes) {
-      status().failure = LostNode();
+      status().failure = LostNode().value_or(
+          Failure{.kind = FailureKind::kAgentLost, .message = "the agent was lost", .at = now_});
       status().last_words = status().failure->message;
       status().phase = JobPhase::kFailed;
     } else if (job_.stop) {
       bool failed = FindRootCause(seen_).has_value();
-      bool killed = status().kill_sent || failed || status().phase == JobPhase::kRestarting;
+      bool killed = status().kill_sent || failed || status().phase == JobPhase::kRestarting ||
+                    !AllExited();  // gone with their node
       if (!killed && !SomeLeft()) {
         status().phase = JobPhase::kSucceeded;  // it was done before the request reached it
       } else {
@@ -210,11 +212,23 @@ class Turn {
   }
 
   void Leave(bool saved) {  // 7
-    bool cancel = job_.stop && job_.stop->kind == StopRequest::Kind::kCancel;
-    status().phase = cancel ? JobPhase::kCancelled : JobPhase::kPending;
-    status().suspended = !cancel;
     status().saved = saved;
-    status().placement.clear();
+    // Ranks that left by themselves made no request.
+    StopRequest::Kind kind = job_.stop ? job_.stop->kind : StopRequest::Kind::kSuspend;
+    switch (kind) {
+      case StopRequest::Kind::kCancel:
+        status().phase = JobPhase::kCancelled;
+        break;
+      case StopRequest::Kind::kFail:
+        status().phase = JobPhase::kFailed;
+        status().last_words = job_.stop->because;
+        break;
+      case StopRequest::Kind::kSuspend:
+        status().phase = JobPhase::kPending;
+        status().suspended = true;
+        status().placement.clear();
+        break;
+    }
   }
 
   // Away for longer than it may be. Until then it may come back, and its ranks go on meanwhile.
@@ -292,11 +306,13 @@ class Turn {
   // core).
   bool MayBeExplained(const Failure& failure) {
     if (failure.kind != FailureKind::kPeerLost) return false;
-    if (seen_.exits == static_cast<int>(seen_.ranks.size())) return false;
+    if (AllExited()) return false;
     if (now_ >= failure.at + kPeerLostPatience) return false;
     WakeAt(failure.at + kPeerLostPatience);
     return true;
   }
+
+  bool AllExited() const { return seen_.exits == static_cast<int>(seen_.ranks.size()); }
 
   bool AllReady() const { return std::ranges::all_of(seen_.ranks, &ObservedRank::ready); }
 
