@@ -83,6 +83,8 @@ class Splitter {
  private:
   absl::Status WithoutDashes(const std::string& word) {
     if (word.size() > 1 && word.front() == '-') {
+      const Option* option = word.size() == 2 ? FindOption(command_, word.substr(1)) : nullptr;
+      if (option != nullptr) return TakeOption(*option, word, std::string::npos);
       return UnknownOption(command_, "-", std::string_view(word).substr(1));
     }
     size_t equals = word.find('=');
