@@ -39,6 +39,11 @@ std::string Ended(const v1::Rank& rank) {
   return absl::StrCat("exited with status ", rank.exit_code());
 }
 
+std::string FolderOf(const std::string& path) {
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
 }  // namespace
 
 bool HasEnded(const v1::Job& job) {
@@ -98,6 +103,7 @@ std::string JobPage(const v1::Job& job, int64_t now) {
   if (job.loss() != 0) line("Loss", absl::StrFormat("%.4f", job.loss()));
   if (job.tokens_per_s() != 0) line("Tokens/s", absl::StrFormat("%.0f", job.tokens_per_s()));
   line("Checkpoint", job.checkpoint());
+  if (job.ranks_size() > 0) line("Logs", FolderOf(job.ranks(0).log_path()));
 
   const v1::Goodput& goodput = job.goodput();
   std::vector<std::pair<const char*, double>> parts = {
@@ -115,10 +121,10 @@ std::string JobPage(const v1::Job& job, int64_t now) {
   }
   if (job.ranks_size() > 0) {
     page += "\nRanks\n";
-    plan::TextTable table({"RANK", "<NODE", "<STATE", "<STOPPED BECAUSE", "<LOG"});
+    plan::TextTable table({"RANK", "<NODE", "<STATE", "<STOPPED BECAUSE"});
     for (const v1::Rank& rank : job.ranks()) {
       table.Row({absl::StrCat(rank.rank()), rank.node(), Ended(rank),
-                 rank.stopped_because().empty() ? "-" : rank.stopped_because(), rank.log_path()});
+                 rank.stopped_because().empty() ? "-" : rank.stopped_because()});
     }
     page += table.Text();
   }

@@ -204,7 +204,9 @@ std::string HelpText(const Command& command) {
   };
   if (!command.options.empty() || command.overrides) text += "\n";
   for (const Option& option : command.options) {
-    line(absl::StrCat("--", Abseil(option.name), option.value.empty() ? "" : " ",
+    bool letter = option.also.size() == 1;
+    line(absl::StrCat("--", Abseil(option.name), letter ? ", -" : "",
+                      Abseil(letter ? option.also : ""), option.value.empty() ? "" : " ",
                       Abseil(option.value)),
          option.help);
   }
