@@ -76,6 +76,10 @@ std::optional<TimePoint> JobDriver::Turn() {
     if (!std::exchange(node.came_back, false) || node.knows) continue;
     node.knows = decision.status.phase == JobPhase::kStarting;
     node.empty = !node.knows;
+    if (node.knows && &node == &observed_.nodes.front()) {  // it opens another store
+      observed_.store_address.clear();
+      decision.status.rendezvous_sent = false;
+    }
   }
   job_.status = std::move(decision.status);
   job_.status.step = observed_.step;

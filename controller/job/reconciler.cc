@@ -286,10 +286,8 @@ class Turn {
       if (!node.came_back) continue;
       int64_t attempt = status().attempt;
       if (!node.knows) {
-        if (status().phase == JobPhase::kStarting) {
-          Do(StartRanks{attempt, !seen_.checkpoint.empty(), node.name});
-        }
-        continue;
+        if (status().phase != JobPhase::kStarting) continue;
+        Do(StartRanks{attempt, !seen_.checkpoint.empty(), node.name});
       }
       if (status().rendezvous_sent && !seen_.store_address.empty()) {
         Do(SendRendezvous{attempt, seen_.store_address, node.name});
