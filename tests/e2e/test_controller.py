@@ -210,6 +210,19 @@ def test_events_follow_to_the_end_of_the_job(daemon):
     assert [event["seq"] for event in events] == sorted({event["seq"] for event in events})
 
 
+def test_the_environment_and_the_folder_of_submit_go_with_the_job(daemon):
+    daemon.start()
+    folder = daemon.product.checkpoints("mine")
+    folder.mkdir()
+    (folder / "behaviour").write_text('echo "$GREETING"; hello; ready 0; finish completed 1')
+    recipe = daemon.product.recipe("mine", checkpoint={"checkpoint_dir": "../${WHERE}"})
+    submitted = daemon.amctl("submit", recipe, "--nproc-per-node=1", env={"GREETING": "good day", "WHERE": folder.name})
+    assert submitted.status == 0, submitted
+    job = submitted.out.strip()
+    assert daemon.amctl("wait", job).status == 0, daemon.amctl("describe", job)
+    assert daemon.amctl("logs", job).out == "good day\n"
+
+
 def test_the_same_token_returns_the_same_job(daemon):
     daemon.start()
     first = daemon.job("once", "hello; ready 0; finish completed 1", "--token", "t1")
@@ -298,12 +311,13 @@ def test_jobs_survive_kill_9_of_the_controller_and_none_starts_twice(daemon):
         assert daemon.show(job)["attempt"] == 1
 
 
-@pytest.mark.parametrize("kills", [8, pytest.param(200, marks=pytest.mark.slow)])
-def test_kill_9_at_random_moments_loses_no_job_and_starts_none_twice(daemon, kills):
-    """Jobs come, run and end all the while; each has an id of its own that was answered, and each attempt starts once."""
+@pytest.mark.parametrize("kills,standing", [(8, 4), pytest.param(200, 50, marks=pytest.mark.slow)])
+def test_kill_9_at_random_moments_loses_no_job_and_starts_none_twice(daemon, kills, standing):
+    """Some jobs stand all the while, others come, run and end; each has the id that was answered, and each attempt starts once."""
     dice = random.Random(kills)
-    controller = daemon.start()
-    product, jobs, takes = daemon.product, {}, []
+    controller = daemon.start("--slots", "64")
+    product, takes = daemon.product, []
+    jobs = {f"stands{i}": daemon.job(f"stands{i}", "hello; ready 0; step 1; " + UNTIL_GO + "finish completed 1") for i in range(standing)}
     for number in range(kills):
         name = f"job{number}"
         folder = product.checkpoints(name)
@@ -317,7 +331,7 @@ def test_kill_9_at_random_moments_loses_no_job_and_starts_none_twice(daemon, kil
         result = submitting.wait(30)
         assert result.status in (0, 3), result
         begun = time.monotonic()
-        controller = daemon.start()
+        controller = daemon.start("--slots", "64")
         takes.append(time.monotonic() - begun)
         # Whoever got no answer asks again with the same token, and has one job.
         again = product.amctl(*arguments)
@@ -325,13 +339,14 @@ def test_kill_9_at_random_moments_loses_no_job_and_starts_none_twice(daemon, kil
         assert result.status == 3 or result.out == again.out, (result, again)
         jobs[name] = again.out.strip()
     for name, job in jobs.items():
+        daemon.release(name)
         result = daemon.amctl("wait", job)
         assert result.status == 0, (name, result, daemon.amctl("describe", job).out)
         assert daemon.starts(name) == ["0/1"], (name, daemon.amctl("describe", job).out)
     listed = json.loads(daemon.amctl("get", "jobs", "--all", "--json").out)["jobs"]
     assert sorted(job["id"] for job in listed) == sorted(jobs.values())
     takes.sort()
-    print(f"{kills} kills: from start to ready {takes[len(takes) // 2]:.2f} s in the middle, {takes[-1]:.2f} s at most")
+    print(f"{kills} kills under {standing} standing jobs: from start to ready {takes[len(takes) // 2]:.2f} s in the middle, {takes[-1]:.2f} s at most")
 
 
 def test_the_controller_ends_on_term_and_leaves_the_jobs_running(daemon):
