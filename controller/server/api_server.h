@@ -35,6 +35,8 @@ class ApiServer {
   ~ApiServer();
 
   const std::string& address() const { return address_; }  // as clients dial it
+  // Nobody new on the unix socket, whose file goes.
+  void StopAccepting() { listener_.reset(); }
   void Shutdown();
 
  private:

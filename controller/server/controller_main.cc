@@ -170,6 +170,7 @@ class Daemon {
     signalfd_siginfo info;
     while (read(signals_.get(), &info, sizeof info) > 0) continue;
     loop_.RunAt(clock_.Now() + kLongestGoodbye, [] { std::_Exit(kExitDone); });
+    api_->StopAccepting();
     goodbye_ = std::thread([this] {
       api_->Shutdown();
       loop_.Stop();
