@@ -394,6 +394,23 @@ def test_an_agent_that_dies_takes_its_ranks_along_and_is_replaced(daemon):
     assert daemon.starts("moved") == ["0/1", "0/2"]
 
 
+def test_after_the_end_of_controller_and_agent_the_jobs_go_on_from_their_checkpoints(daemon):
+    controller = daemon.start()
+    job = daemon.job("again", "hello; ready 0; step $ATTEMPT; checkpoint $ATTEMPT; [ $ATTEMPT = 2 ] || hang; finish completed 2")
+    waiting = daemon.job("waiting", "hello; ready 0; finish completed 1", "--after", job)
+    wait_until(lambda: daemon.show(job)["checkpoint"], 30, "the first checkpoint")
+    (agent,) = daemon.agents()
+    controller.kill()
+    agent.kill()
+    controller.wait(30)
+    daemon.start()
+    assert daemon.amctl("wait", job).status == 0
+    assert daemon.amctl("wait", waiting).status == 0
+    assert daemon.starts("again") == ["0/1", "0/2"] and daemon.starts("waiting") == ["0/1"]
+    shown = daemon.show(job)
+    assert shown["restarts"] == 1 and shown["checkpoint"].endswith("epoch_0_step_2")
+
+
 # ---- who may what ----
 
 
