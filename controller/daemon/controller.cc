@@ -610,6 +610,7 @@ void Controller::Impl::NodeConnected(NodeHello hello) {
   node.known = node.connected = true;
   node.silent = node.told_lost = false;
   node.last_heard = clock_.Now();
+  outbox_.DropFor(name);
   node.voided.clear();
   for (const auto& [id, attempt] : node.hello.attempts) {
     if (IsDue(id, attempt, name)) continue;

@@ -113,7 +113,9 @@ LiveJob::Turned LiveJob::Turn() {
     }
   }
   if (waits() && before.phase != JobPhase::kPending) {
-    not_before_ = now + Backoff(after.attempts_without_progress);
+    // A place where ranks cannot be started is free at once, and would be the next one too.
+    bool could_not = after.failure && after.failure->kind == FailureKind::kNotStarted;
+    not_before_ = now + Backoff(after.attempts_without_progress + (could_not ? 1 : 0));
   }
   Account(before, over, now);
 

@@ -27,42 +27,53 @@ void Outbox::Tell(const std::string& job, std::string kind, std::string text, st
                              .json = std::move(json)});
 }
 
+template <class Action>
+void Outbox::Add(Call<Action> call, const JobSpec& spec, const Placement& placement,
+                 Action action) {
+  for (const NodeShare& share : placement) {
+    if (!action.node.empty() && action.node != share.node) continue;
+    Action own = action;
+    own.node = share.node;
+    effects_.push_back({spec.id, share.node, [call, &spec, placement, own](Backend& backend) {
+                          (backend.*call)(spec, placement, own);
+                        }});
+  }
+}
+
 void Outbox::Start(const JobSpec& spec, const Placement& placement, const StartRanks& action) {
-  effects_.push_back({spec.id, [&spec, placement, action](Backend& backend) {
-                        backend.Start(spec, placement, action);
-                      }});
+  Add(&Backend::Start, spec, placement, action);
 }
 
 void Outbox::Rendezvous(const JobSpec& spec, const Placement& placement,
                         const SendRendezvous& action) {
-  effects_.push_back({spec.id, [&spec, placement, action](Backend& backend) {
-                        backend.Rendezvous(spec, placement, action);
-                      }});
+  Add(&Backend::Rendezvous, spec, placement, action);
 }
 
 void Outbox::Leave(const JobSpec& spec, const Placement& placement, const LeaveRanks& action) {
-  effects_.push_back({spec.id, [&spec, placement, action](Backend& backend) {
-                        backend.Leave(spec, placement, action);
-                      }});
+  Add(&Backend::Leave, spec, placement, action);
 }
 
 void Outbox::Kill(const JobSpec& spec, const Placement& placement, const KillRanks& action) {
-  effects_.push_back({spec.id, [&spec, placement, action](Backend& backend) {
-                        backend.Kill(spec, placement, action);
-                      }});
+  Add(&Backend::Kill, spec, placement, action);
 }
 
 void Outbox::Forget(const std::string& job, int64_t attempt, const Placement& placement) {
-  effects_.push_back({job, [job, attempt, placement](Backend& backend) {
-                        backend.Forget(job, attempt, placement);
-                      }});
+  for (const NodeShare& share : placement) {
+    effects_.push_back({job, share.node, [job, attempt, share](Backend& backend) {
+                          backend.Forget(job, attempt, {share});
+                        }});
+  }
 }
 
 void Outbox::KillVoid(const std::string& job, int64_t attempt, const std::string& node) {
   effects_.push_back(
-      {job, [job, attempt, node](Backend& backend) {
+      {job, node, [job, attempt, node](Backend& backend) {
          backend.Kill({.id = job}, {{.node = node}}, {attempt, "its attempt was given up", node});
        }});
+}
+
+void Outbox::DropFor(const std::string& node) {
+  std::erase_if(effects_, [&](const Effect& effect) { return effect.node == node; });
 }
 
 void Outbox::Withdraw(const std::string& job) {

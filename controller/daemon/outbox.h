@@ -37,7 +37,7 @@ class Outbox final : public Backend {
 
   // ---- to be done afterwards ----
   void Answer(Reply reply) { replies_.push_back(std::move(reply)); }
-  // Backend. The spec is the job's own and outlives the flush.
+  // Backend. The spec is the job's own and outlives the flush. Each node has an effect of its own.
   void Start(const JobSpec& spec, const Placement& placement, const StartRanks& action) override;
   void Rendezvous(const JobSpec& spec, const Placement& placement,
                   const SendRendezvous& action) override;
@@ -47,6 +47,8 @@ class Outbox final : public Backend {
   // Of a job that need not be known any more.
   void KillVoid(const std::string& job, int64_t attempt, const std::string& node);
 
+  // The node has dialled again: what was meant for it before is void, the reconciler says it again.
+  void DropFor(const std::string& node);
   // As if the job had never been put: its submission could not be stored.
   void Withdraw(const std::string& job);
 
@@ -58,8 +60,13 @@ class Outbox final : public Backend {
  private:
   struct Effect {
     std::string job;
+    std::string node;
     std::function<void(Backend&)> carry_out;
   };
+  template <class Action>
+  using Call = void (Backend::*)(const JobSpec&, const Placement&, const Action&);
+  template <class Action>
+  void Add(Call<Action> call, const JobSpec& spec, const Placement& placement, Action action);
   void TellWatchers(const std::vector<StoredEvent>& events);
 
   Store& store_;

@@ -33,7 +33,9 @@ struct RestartPolicy {
   int max_restarts = 3;       // over the whole job
   int no_progress_limit = 3;  // attempts in a row that got no further than one before them
   Duration grace = std::chrono::seconds(60);  // to save and leave
-  bool other_nodes = false;  // a lost node may be replaced: the job waits for another placement
+  // A node that was lost, or could not start its ranks, may be replaced: the job waits for another
+  // placement.
+  bool other_nodes = false;
   bool operator==(const RestartPolicy&) const = default;
 };
 

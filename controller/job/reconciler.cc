@@ -160,7 +160,8 @@ class Turn {
       }
     } else {
       ++status().restarts;
-      if (!all_there) return GiveBack();
+      bool could_not = status().failure && status().failure->kind == FailureKind::kNotStarted;
+      if (!all_there || (could_not && job_.spec.restart.other_nodes)) return GiveBack();
       StartAttempt();  // 5
     }
   }

@@ -10,7 +10,6 @@ RestartDecision DecideRestart(const RestartPolicy& policy, const JobStatus& stat
     case FailureKind::kUser:
       return {.why_not = "not retried: it would end the same way"};
     case FailureKind::kNotStarted:
-      return {.why_not = "not retried"};
     case FailureKind::kAgentLost:
       if (!policy.other_nodes) return {.why_not = "not retried"};
       break;

@@ -85,6 +85,19 @@ TEST_F(ControllerTest, FailsForGoodOnAUserError) {
   EXPECT_THAT(world_.Report(id).why, HasSubstr("user error"));
 }
 
+TEST_F(ControllerTest, TriesAgainWhereRanksCannotBeStarted) {
+  world_.scripts["sft"].not_started = 2;
+  world_.scripts["never"].not_started = 100;
+  std::string id = Submit(Spec("sft", 2));
+  std::string never = Submit(Spec("never"));
+  EXPECT_EQ(world_.Phase(id), JobPhase::kPending);
+  EXPECT_EQ(world_.Report(id).why, "begins again in 5 s");
+  EXPECT_TRUE(world_.RunToTheEnd(60));
+  EXPECT_EQ(world_.Phase(id), JobPhase::kSucceeded);
+  EXPECT_EQ(world_.Phase(never), JobPhase::kFailed);
+  EXPECT_THAT(world_.Report(never).why, HasSubstr("the agent of this node is leaving; 3 attempts"));
+}
+
 TEST_F(ControllerTest, TakesAnotherNodeForOneThatIsLost) {
   world_.scripts["sft"].steps = 30;
   std::string id = Submit(Spec("sft", 2, 2));
@@ -370,6 +383,23 @@ TEST_F(ControllerTest, RefusesWhileTheDiskIsFullAndGoesOnAfterwards) {
   EXPECT_EQ(world_.controller().Jobs(true).size(), 1u);
   Submit(Spec("sft"), "t");
   EXPECT_TRUE(world_.RunToTheEnd(60));
+}
+
+TEST_F(ControllerTest, StartsOnceOnANodeThatDialsAgainWhileTheDiskIsFull) {
+  for (const char* node : {"n1", "n2", "n3"}) world_.Unlink(node);
+  std::string id = Submit(Spec("sft"));
+  world_.store.full = true;
+  world_.Link("n1");
+  world_.Settle();
+  EXPECT_EQ(world_.Phase(id), JobPhase::kStarting);
+  world_.Unlink("n1");
+  world_.Link("n1");
+  world_.Settle();
+  EXPECT_THAT(world_.sent, IsEmpty());
+  world_.store.full = false;
+  EXPECT_TRUE(world_.RunToTheEnd(60));
+  EXPECT_EQ(world_.Report(id).job.status.attempt, 1);
+  EXPECT_EQ(world_.Phase(id), JobPhase::kSucceeded);
 }
 
 TEST_F(ControllerTest, ActsOnlyWhenTheIntentIsStored) {

@@ -151,6 +151,7 @@ TEST_P(ControllerChaos, LosesNothingAndStartsNothingTwice) {
     script.steps = 3 + below(30);
     script.checkpoint_every = 2 + below(8);
     script.deaf = below(8) == 0;
+    if (below(10) == 0) script.not_started = 1 + below(3);
     for (int attempt = 1; attempt < 8; ++attempt) {
       if (below(4) == 0) script.dies_at[attempt] = 1 + below(20);
     }

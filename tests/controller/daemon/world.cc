@@ -250,8 +250,14 @@ void World::Begin(const std::string& node, const Key& key, const std::string& na
   held.slots = share.slots;
   for (size_t i = 0; i < share.slots.size(); ++i)
     held.ranks.push_back(first_rank + static_cast<int>(i));
-  for (int rank : held.ranks)
+  if (attempt <= scripts[name].not_started) {
+    held.live = false;
+    Say(node, key, StartFailed{attempt, "the agent of this node is leaving"});
+    return Say(node, key, AttemptEmpty{.attempt = attempt, .node = node});
+  }
+  for (int rank : held.ranks) {
     Say(node, key, RankStarted{.attempt = attempt, .rank = rank, .pid = 100 + rank});
+  }
   if (first_rank == 0) Say(node, key, StoreListening{attempt, node + ":1"});
 }
 

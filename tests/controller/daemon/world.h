@@ -59,6 +59,7 @@ struct Script {
   int64_t checkpoint_every = 2;
   std::map<int64_t, int64_t> dies_at;  // attempt → step at which its last rank is killed
   int user_error_at = -1;              // attempt that ends with a user error
+  int64_t not_started = 0;             // so many attempts cannot be started
   bool deaf = false;                   // does not leave when asked
 };
 
