@@ -313,10 +313,11 @@ TEST_F(AgentServiceTest, RanksSaveAndLeaveAndAreKilledWhenTheControllerStaysAway
               "*) setsid tail -f /dev/null & trap '' TERM; hang;; esac");
   options.reconnect_for = std::chrono::milliseconds(20);
   options.leave_grace = std::chrono::seconds(2);
-  AgentThread agent(Socket(), options);
+  std::optional<AgentThread> agent;
   {
     EventLoop loop(clock_);
     Ears ears(loop, Socket());
+    agent.emplace(Socket(), options);  // finds the controller at once
     ears.Await("hello n1");
     ears.service.Start({.id = "am-test", .rank_spec_json = "{}", .world_size = 2},
                        {{.node = "n1", .slots = {0, 1}}}, {.attempt = 1});
@@ -324,9 +325,9 @@ TEST_F(AgentServiceTest, RanksSaveAndLeaveAndAreKilledWhenTheControllerStaysAway
     ears.Await("am-test ready 1");
     ears.service.Close();
   }
-  EXPECT_THAT(agent.Join(), testing::Not(testing::IsEmpty()));
+  EXPECT_THAT(agent->Join(), testing::Not(testing::IsEmpty()));
   EXPECT_EQ(*ReadFile(folder_ + "/jobs/am-test/attempt-1/rank-0.log"), "left\n");
-  EXPECT_THAT(agent.Strays(), testing::IsEmpty());
+  EXPECT_THAT(agent->Strays(), testing::IsEmpty());
 }
 
 TEST_F(AgentServiceTest, RefusesASecondAgentUnderTheNameOfOneThatIsThere) {

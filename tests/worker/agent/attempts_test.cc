@@ -140,7 +140,7 @@ class AttemptsTest : public testing::Test {
     link_.on_message = [&](const v1::AgentMessage&) {
       if (heard()) loop_.Stop();
     };
-    if (!heard()) loop_.Run();
+    while (!heard()) loop_.Run();
     link_.on_message = nullptr;
   }
 
@@ -267,9 +267,14 @@ TEST_F(AttemptsTest, DividesTheCoresAmongTheCpuSlots) {
 
 // ---- what ranks leave behind ----
 
+// Until it has become tail it still bears what its shell did.
+constexpr char kThenReady[] =
+    "; until read -r pid <${1%/*}/rank-$RANK.log && [ \"$(cat /proc/$pid/comm)\" = tail ]; do :; "
+    "done; ready 0; ";
+
 TEST_F(AttemptsTest, SweepsTheStraysOfOneJobAndLetsThoseOfAnotherLive) {
   // In a session of its own, its parent gone: only environment and lifeline tell whose it is.
-  const std::string stray = "setsid sh -c 'tail -f /dev/null & echo $!'; ready 0; ";
+  const std::string stray = absl::StrCat("setsid sh -c 'tail -f /dev/null & echo $!'", kThenReady);
   Start("am-a", 1, stray + "await_leave 1", 1, 0);
   Start("am-b", 1, stray + "await_leave 1", 1, 1);
   Await("am-a/1 READY 0 step 0");
@@ -299,7 +304,7 @@ TEST_F(AttemptsTest, KnowsAStrayByAnySingleMark) {
   Start("am-other", 1, "ready 0; await_leave 1", 1, 7);
   int64_t attempt = 0;
   for (const char* script : cases) {
-    Start("am-a", ++attempt, absl::StrCat(script, "; ready 0"));
+    Start("am-a", ++attempt, absl::StrCat(script, kThenReady));
     Await(absl::StrCat("am-a/", attempt, " empty"));
     pid_t stray = Pid(Log("am-a", attempt, 0));
     EXPECT_GT(stray, 0) << script;
@@ -309,9 +314,9 @@ TEST_F(AttemptsTest, KnowsAStrayByAnySingleMark) {
 
 TEST_F(AttemptsTest, LeavesAStrayWithoutAnyMarkUntilOneJobIsLeft) {
   const std::string stray =
-      "setsid env -i /bin/sh -c '/usr/bin/tail -f /dev/null 3>&- 4>&- 5>&- 6>&- & echo $!'; ";
+      "setsid env -i /bin/sh -c '/usr/bin/tail -f /dev/null 3>&- 4>&- 5>&- 6>&- & echo $!'";
   Start("am-a", 1, "ready 0; await_leave 1", 1, 0);
-  Start("am-b", 1, stray + "ready 0", 1, 1);
+  Start("am-b", 1, absl::StrCat(stray, kThenReady), 1, 1);
   Await("am-b/1 empty");
   pid_t pid = Pid(Log("am-b", 1, 0));
   EXPECT_TRUE(Lives(pid));
