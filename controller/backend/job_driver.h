@@ -25,10 +25,23 @@ class JobDriver {
 
   JobDriver(JobSpec spec, Backend& backend, const Clock& clock, AnnounceCallback announce);
 
+  // Goes on with a job that was known before: nothing has been seen of its nodes yet.
+  JobDriver(Job job, Backend& backend, const Clock& clock, AnnounceCallback announce);
+
+  // Where a Pending job is to run: nodes that are connected. Its attempt starts at the next turn.
+  void Place(Placement placement);
   // False: it was of another attempt, and void.
   bool Observe(const Observation& observation);
-  // A second request can only shorten the first one's time.
+  // A second request can only shorten the first one's time, and take its place where it is of a
+  // stronger kind.
   void RequestStop(StopRequest request);
+  // A suspended job waits for another placement: whoever asked it to leave wants it to go on.
+  void Requeue();
+  // The last attempt ended without a failure and without having been asked to. How many in a row
+  // have made no progress, with it.
+  int CountAttempt();
+  // Of the time of day, for people: notes when it was placed, or that it has ended.
+  void SetTimes(int64_t now_unix_ns);
   // When it wants to be called again, if at all.
   std::optional<TimePoint> Turn();
 

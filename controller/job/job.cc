@@ -1,5 +1,7 @@
 #include "controller/job/job.h"
 
+#include <tuple>
+
 namespace am::controller {
 
 const char* Name(JobPhase phase) {
@@ -22,6 +24,32 @@ const char* Name(JobPhase phase) {
       return "Cancelled";
   }
   return "?";
+}
+
+const char* Name(FailureKind kind) {
+  switch (kind) {
+    case FailureKind::kUser:
+      return "user";
+    case FailureKind::kRank:
+      return "rank";
+    case FailureKind::kSignal:
+      return "signal";
+    case FailureKind::kPeerLost:
+      return "peer_lost";
+    case FailureKind::kNotStarted:
+      return "not_started";
+    case FailureKind::kAgentLost:
+      return "agent_lost";
+  }
+  return "?";
+}
+
+bool Failure::operator==(const Failure& other) const {
+  auto fields = [](const Failure& f) {
+    return std::tie(f.kind, f.rank, f.exit.code, f.exit.signal, f.exit.core_dumped, f.message,
+                    f.last_lines, f.log_path, f.at);
+  };
+  return fields(*this) == fields(other);
 }
 
 bool IsTerminal(JobPhase phase) {

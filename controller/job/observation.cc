@@ -5,18 +5,29 @@
 namespace am::controller {
 namespace {
 
+ObservedNode* FindNode(Observed& seen, const std::string& name) {
+  auto found = std::ranges::find(seen.nodes, name, &ObservedNode::name);
+  return found == seen.nodes.end() ? nullptr : &*found;
+}
+
 // One overload a report; each sees only reports of the current attempt.
 struct Fold {
   TimePoint now;
   Observed& seen;
 
-  void operator()(const AgentConnected&) {
-    seen.agent_connected = true;
-    seen.agent_lost_at.reset();
+  void operator()(const AgentConnected& report) {
+    ObservedNode& node = *FindNode(seen, report.node);
+    node.connected = true;
+    node.came_back = true;
+    node.knows = report.knows == seen.attempt;
+    node.lost_at.reset();
   }
-  void operator()(const AgentLost&) {
-    seen.agent_connected = false;
-    seen.agent_lost_at = now;
+  void operator()(const AgentLost& report) {
+    ObservedNode& node = *FindNode(seen, report.node);
+    if (!node.connected) return;
+    node.connected = false;
+    node.lost_at = now;
+    node.lost_message = report.message;
   }
   void operator()(const StartFailed& report) { seen.start_failed = report.message; }
   void operator()(const StoreListening& report) { seen.store_address = report.address; }
@@ -24,6 +35,7 @@ struct Fold {
     ObservedRank& rank = Rank(report.rank);
     if (rank.state == ObservedRank::State::kUnknown) rank.state = ObservedRank::State::kStarted;
     rank.log_path = report.log_path;
+    rank.pid = report.pid;
   }
   void operator()(const RankReady& report) {
     Rank(report.rank).ready = true;
@@ -48,8 +60,11 @@ struct Fold {
     rank.exit_order = ++seen.exits;
   }
   void operator()(const AttemptEmpty& report) {
-    seen.empty = true;
-    seen.unkillable_pids = report.unkillable_pids;
+    ObservedNode& node = *FindNode(seen, report.node);
+    if (node.empty) return;
+    node.empty = true;
+    seen.unkillable_pids.insert(seen.unkillable_pids.end(), report.unkillable_pids.begin(),
+                                report.unkillable_pids.end());
   }
 
   ObservedRank& Rank(int rank) { return seen.ranks[static_cast<size_t>(rank)]; }
@@ -57,12 +72,11 @@ struct Fold {
 
 }  // namespace
 
-void BeginAttempt(int64_t attempt, int world_size, Observed& observed) {
-  observed = Observed{.agent_connected = observed.agent_connected,
-                      .agent_lost_at = observed.agent_lost_at,
-                      .checkpoint = observed.checkpoint,
+void BeginAttempt(int64_t attempt, int world_size, const Placement& placement, Observed& observed) {
+  observed = Observed{.checkpoint = observed.checkpoint,
                       .attempt = attempt,
                       .ranks = std::vector<ObservedRank>(static_cast<size_t>(world_size))};
+  for (const NodeShare& share : placement) observed.nodes.push_back({.name = share.node});
 }
 
 bool Apply(const Observation& observation, TimePoint now, Observed& observed) {
@@ -76,6 +90,7 @@ bool Apply(const Observation& observation, TimePoint now, Observed& observed) {
             return false;
           }
         }
+        if constexpr (requires { report.node; }) return FindNode(observed, report.node) != nullptr;
         return true;
       },
       observation);

@@ -14,13 +14,19 @@
 
 #include "common/clock.h"
 #include "common/process.h"
+#include "controller/job/placement.h"
 
 namespace am::controller {
 
 // ---- reports ----
 
-struct AgentConnected {};
+// Of a node of the placement. What was sent over its last stream may be lost.
+struct AgentConnected {
+  std::string node;
+  int64_t knows = 0;  // the attempt of this job that it knows of; 0: none
+};
 struct AgentLost {
+  std::string node;
   std::string message;
 };
 struct StartFailed {
@@ -66,9 +72,10 @@ struct RankExited {
   std::vector<std::string> last_lines;
   std::string log_path;
 };
-struct AttemptEmpty {
+struct AttemptEmpty {  // on one node
   int64_t attempt = 0;
   std::vector<int64_t> unkillable_pids;
+  std::string node;
 };
 
 using Observation =
@@ -87,19 +94,28 @@ struct ObservedRank {
   std::string killed_because;
   std::vector<std::string> last_lines;
   std::string log_path;
+  int64_t pid = 0;
   TimePoint exited_at;
   int exit_order = 0;  // counts from 1
 };
 
-struct Observed {
-  bool agent_connected = false;
-  std::optional<TimePoint> agent_lost_at;
+struct ObservedNode {
+  std::string name;
+  bool connected = true;
+  std::optional<TimePoint> lost_at;  // not connected since
+  std::string lost_message;
+  bool came_back = false;  // and has not been told again yet what it may have missed
+  bool knows = true;       // of the current attempt; its agent was started anew otherwise
+  bool empty = false;      // verified: nothing of the attempt is left running there
+};
 
+struct Observed {
   // Of the job, whatever the attempt.
   std::string checkpoint;  // the last complete one that this job has written
 
   // Of the current attempt.
   int64_t attempt = 0;
+  std::vector<ObservedNode> nodes;  // as placed
   std::vector<ObservedRank> ranks;
   std::optional<std::string> start_failed;
   std::string store_address;
@@ -107,13 +123,13 @@ struct Observed {
   bool any_ready = false;
   int64_t step = 0;  // the highest finished step
   int exits = 0;
-  bool empty = false;  // verified: nothing of it is left running
   std::vector<int64_t> unkillable_pids;
 };
 
-void BeginAttempt(int64_t attempt, int world_size, Observed& observed);
+void BeginAttempt(int64_t attempt, int world_size, const Placement& placement, Observed& observed);
 
-// False: it belongs to another attempt (or to a rank that the job does not have), and was dropped.
+// False: it belongs to another attempt (or to a rank or node that the job does not have), and was
+// dropped.
 bool Apply(const Observation& observation, TimePoint now, Observed& observed);
 
 }  // namespace am::controller

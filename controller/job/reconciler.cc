@@ -50,12 +50,15 @@ class Turn {
   void FromPending() {
     if (status().suspended) return;
     if (job_.stop) return Leave(/*saved=*/false);
-    if (AgentGone()) return;
-    if (seen_.agent_connected) StartAttempt();  // 1
+    if (!status().placement.empty()) StartAttempt();  // 1
   }
 
   void FromActive() {
-    if (AgentGone()) return;
+    if (std::optional<Failure> lost = LostNode()) {
+      Lose(*lost);
+      return;
+    }
+    CatchUp();
     if (seen_.start_failed) {
       Lose({.kind = FailureKind::kNotStarted, .message = *seen_.start_failed, .at = now_});
       return;
@@ -82,7 +85,7 @@ class Turn {
 
   // Ranks end well, one after the other. True when the attempt is over or was given up.
   bool FromEnding() {
-    if (seen_.empty) {
+    if (AllEmpty() && AllExited()) {
       if (SomeLeft()) {  // they were told by somebody else: a scheduler that signals every process
         Leave(/*saved=*/true);
       } else {
@@ -90,7 +93,7 @@ class Turn {
       }
       return true;
     }
-    if (seen_.exits == static_cast<int>(seen_.ranks.size())) return true;  // the sweep is under way
+    if (AllExited()) return true;  // the sweep is under way
     TimePoint first = now_;
     for (const ObservedRank& rank : seen_.ranks) {
       if (rank.state == ObservedRank::State::kExited) first = std::min(first, rank.exited_at);
@@ -111,8 +114,8 @@ class Turn {
   }
 
   void FromStopping() {
-    if (AgentGone()) return;
-    if (seen_.empty) return Emptied();
+    if (AllEmpty()) return Emptied();
+    CatchUp();
     if (status().kill_sent || !job_.stop) return;
     // Where one died while the others were to save together, they would wait for it in vain.
     if (std::optional<Failure> failure = FindRootCause(seen_);
@@ -138,11 +141,18 @@ class Turn {
                         " of this job could not be killed and may hold its device"));
     }
     bool gave_up = status().phase == JobPhase::kStopping && !status().last_words.empty();
+    bool all_there = std::ranges::all_of(seen_.nodes, &ObservedNode::connected);
     if (gave_up) {  // 8
+      status().phase = JobPhase::kFailed;
+    } else if (!all_there && !job_.spec.restart.other_nodes) {
+      status().failure = LostNode().value_or(
+          Failure{.kind = FailureKind::kAgentLost, .message = "the agent was lost", .at = now_});
+      status().last_words = status().failure->message;
       status().phase = JobPhase::kFailed;
     } else if (job_.stop) {
       bool failed = FindRootCause(seen_).has_value();
-      bool killed = status().kill_sent || failed || status().phase == JobPhase::kRestarting;
+      bool killed = status().kill_sent || failed || status().phase == JobPhase::kRestarting ||
+                    !AllExited();  // gone with their node
       if (!killed && !SomeLeft()) {
         status().phase = JobPhase::kSucceeded;  // it was done before the request reached it
       } else {
@@ -150,8 +160,16 @@ class Turn {
       }
     } else {
       ++status().restarts;
+      bool could_not = status().failure && status().failure->kind == FailureKind::kNotStarted;
+      if (!all_there || (could_not && job_.spec.restart.other_nodes)) return GiveBack();
       StartAttempt();  // 5
     }
+  }
+
+  // Whoever places jobs finds other nodes for it.
+  void GiveBack() {
+    status().phase = JobPhase::kPending;
+    status().placement.clear();
   }
 
   void StartAttempt() {
@@ -185,7 +203,7 @@ class Turn {
         Tell(Announce::Level::kWarning, cause);
       }
     }
-    if (seen_.empty) return Emptied();
+    if (AllEmpty()) return Emptied();
     Kill(failure.rank >= 0 ? absl::StrCat("rank ", failure.rank, " failed") : "the attempt failed");
   }
 
@@ -195,37 +213,105 @@ class Turn {
   }
 
   void Leave(bool saved) {  // 7
-    bool cancel = job_.stop && job_.stop->kind == StopRequest::Kind::kCancel;
-    status().phase = cancel ? JobPhase::kCancelled : JobPhase::kPending;
-    status().suspended = !cancel;
     status().saved = saved;
+    // Ranks that left by themselves made no request.
+    StopRequest::Kind kind = job_.stop ? job_.stop->kind : StopRequest::Kind::kSuspend;
+    switch (kind) {
+      case StopRequest::Kind::kCancel:
+        status().phase = JobPhase::kCancelled;
+        break;
+      case StopRequest::Kind::kFail:
+        status().phase = JobPhase::kFailed;
+        status().last_words = job_.stop->because;
+        break;
+      case StopRequest::Kind::kSuspend:
+        status().phase = JobPhase::kPending;
+        status().suspended = true;
+        status().placement.clear();
+        break;
+    }
   }
 
-  // True while it is away (it may come back), and when it was given up.
-  bool AgentGone() {
-    if (!seen_.agent_lost_at) return false;
-    TimePoint give_up = *seen_.agent_lost_at + kAgentPatience;
-    if (now_ < give_up) {
-      WakeAt(give_up);
-      return true;
+  // Away for longer than it may be. Until then it may come back, and its ranks go on meanwhile.
+  bool GivenUp(const ObservedNode& node) {
+    if (!node.lost_at) return false;
+    if (now_ >= *node.lost_at + kAgentPatience) return true;
+    WakeAt(*node.lost_at + kAgentPatience);
+    return false;
+  }
+
+  // Nothing of the attempt is left on any node that we know of. A node that was given up is fenced:
+  // what it says of this attempt later is void.
+  bool AllEmpty() {
+    bool all = true;
+    for (const ObservedNode& node : seen_.nodes) {
+      bool clean = node.empty || (node.connected && !node.knows && node.came_back) || GivenUp(node);
+      all = all && clean;
     }
-    status().failure = Failure{.kind = FailureKind::kAgentLost,
-                               .message = "the agent was lost, and its ranks with it",
-                               .at = now_};
-    status().last_words = status().failure->message;
-    status().phase = JobPhase::kFailed;
-    return true;
+    return all;
+  }
+
+  bool HasRanks(const ObservedNode& node) const {
+    for (size_t rank = 0; rank < seen_.ranks.size(); ++rank) {
+      size_t share =
+          static_cast<size_t>(ShareOfRank(job_.status.placement, static_cast<int>(rank)));
+      if (seen_.nodes[share].name == node.name &&
+          seen_.ranks[rank].state != ObservedRank::State::kUnknown) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  std::optional<Failure> LostNode() {
+    for (const ObservedNode& node : seen_.nodes) {
+      auto lost = [&](std::string message) {
+        return Failure{.kind = FailureKind::kAgentLost, .message = std::move(message), .at = now_};
+      };
+      std::string name = node.name.empty() ? "" : absl::StrCat(" of ", node.name);
+      if (GivenUp(node)) {
+        std::string why = node.lost_message.empty() ? "" : absl::StrCat(": ", node.lost_message);
+        return lost(absl::StrCat("the agent", name, " was lost, and its ranks with it", why));
+      }
+      bool forgot = node.came_back && !node.knows;
+      if (forgot && (status().phase == JobPhase::kRunning || HasRanks(node))) {
+        return lost(absl::StrCat("the agent", name, " was started anew; its ranks are gone"));
+      }
+    }
+    return std::nullopt;
+  }
+
+  // Tells nodes that came back again what they may have missed.
+  void CatchUp() {
+    for (const ObservedNode& node : seen_.nodes) {
+      if (!node.came_back) continue;
+      int64_t attempt = status().attempt;
+      if (!node.knows) {
+        if (status().phase != JobPhase::kStarting) continue;
+        Do(StartRanks{attempt, !seen_.checkpoint.empty(), node.name});
+      }
+      if (status().rendezvous_sent && !seen_.store_address.empty()) {
+        Do(SendRendezvous{attempt, seen_.store_address, node.name});
+      }
+      if (status().kill_sent) {
+        Do(KillRanks{attempt, "the attempt was given up", node.name});
+      } else if (status().leave_sent) {
+        Do(LeaveRanks{attempt, std::max(Duration{}, *status().leave_sent - now_), node.name});
+      }
+    }
   }
 
   // Only victims so far, and the one that brought them down may still be on its way (writing a
   // core).
   bool MayBeExplained(const Failure& failure) {
     if (failure.kind != FailureKind::kPeerLost) return false;
-    if (seen_.exits == static_cast<int>(seen_.ranks.size())) return false;
+    if (AllExited()) return false;
     if (now_ >= failure.at + kPeerLostPatience) return false;
     WakeAt(failure.at + kPeerLostPatience);
     return true;
   }
+
+  bool AllExited() const { return seen_.exits == static_cast<int>(seen_.ranks.size()); }
 
   bool AllReady() const { return std::ranges::all_of(seen_.ranks, &ObservedRank::ready); }
 

@@ -18,21 +18,27 @@ namespace am::controller {
 
 // ---- effects, as values ----
 
+// Each for every node of the placement, or for `node` alone: one that came back and may have missed
+// it. Repeating any of them is harmless.
 struct StartRanks {
   int64_t attempt = 0;
   bool resume_own_checkpoint = false;
+  std::string node;
 };
 struct SendRendezvous {
   int64_t attempt = 0;
   std::string address;
+  std::string node;
 };
 struct LeaveRanks {
   int64_t attempt = 0;
   Duration grace{};
+  std::string node;
 };
 struct KillRanks {
   int64_t attempt = 0;
   std::string because;
+  std::string node;
 };
 // Something the user is told.
 struct Announce {
@@ -49,7 +55,7 @@ struct Decision {
   std::optional<TimePoint> wake_at;
 };
 
-// How long an agent that was lost may come back before the job is given up.
+// How long an agent that was lost may come back before its node counts as lost.
 inline constexpr Duration kAgentPatience = std::chrono::seconds(10);
 
 Decision Reconcile(const Job& job, const Observed& observed, TimePoint now);

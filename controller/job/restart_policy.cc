@@ -11,7 +11,8 @@ RestartDecision DecideRestart(const RestartPolicy& policy, const JobStatus& stat
       return {.why_not = "not retried: it would end the same way"};
     case FailureKind::kNotStarted:
     case FailureKind::kAgentLost:
-      return {.why_not = "not retried"};
+      if (!policy.other_nodes) return {.why_not = "not retried"};
+      break;
     case FailureKind::kRank:
     case FailureKind::kSignal:
     case FailureKind::kPeerLost:

@@ -3,10 +3,13 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/server_posix.h>
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +20,8 @@ namespace am::controller {
 namespace v1 = amctl::v1;
 
 namespace {
+
+constexpr char kLoopback[] = "127.0.0.1";
 
 std::optional<Observation> FromRankEvent(const v1::RankEvent& event) {
   switch (event.type()) {
@@ -33,40 +38,86 @@ std::optional<Observation> FromRankEvent(const v1::RankEvent& event) {
   }
 }
 
-std::optional<Observation> FromMessage(const v1::AgentMessage& message) {
+struct Report {
+  std::string job;
+  Observation seen;
+};
+
+template <typename Body>
+Report Of(const Body& body, Observation seen) {
+  return {body.job(), std::move(seen)};
+}
+
+// `address`: where the others reach the node that the message is from.
+std::optional<Report> FromMessage(const v1::AgentMessage& message, const std::string& node,
+                                  const std::string& address) {
   switch (message.body_case()) {
-    case v1::AgentMessage::kHello:
-      return AgentConnected{};
-    case v1::AgentMessage::kStartFailed:
-      return StartFailed{message.start_failed().attempt(), message.start_failed().message()};
-    case v1::AgentMessage::kStoreListening:
-      // Over a unix socket the agent is on this host.
-      return StoreListening{message.store_listening().attempt(),
-                            absl::StrCat("127.0.0.1:", message.store_listening().port())};
+    case v1::AgentMessage::kStartFailed: {
+      const v1::StartFailed& failed = message.start_failed();
+      return Of(failed, StartFailed{failed.attempt(), failed.message()});
+    }
+    case v1::AgentMessage::kStoreListening: {
+      const v1::StoreListening& listening = message.store_listening();
+      bool here_alone = listening.bind_host() == kLoopback;
+      return Of(listening,
+                StoreListening{listening.attempt(), absl::StrCat(here_alone ? kLoopback : address,
+                                                                 ":", listening.port())});
+    }
     case v1::AgentMessage::kRankStarted: {
       const v1::RankStarted& started = message.rank_started();
-      return RankStarted{started.attempt(), started.rank(), started.pid(), started.log_path()};
+      return Of(started,
+                RankStarted{started.attempt(), started.rank(), started.pid(), started.log_path()});
     }
-    case v1::AgentMessage::kRankEvent:
-      return FromRankEvent(message.rank_event());
+    case v1::AgentMessage::kRankEvent: {
+      std::optional<Observation> seen = FromRankEvent(message.rank_event());
+      if (!seen) return std::nullopt;
+      return Of(message.rank_event(), *std::move(seen));
+    }
     case v1::AgentMessage::kRankExited: {
       const v1::RankExited& exited = message.rank_exited();
-      return RankExited{.attempt = exited.attempt(),
-                        .rank = exited.rank(),
-                        .exit = {exited.exit_code(), exited.signal(), exited.core_dumped()},
-                        .killed_because = exited.killed_because(),
-                        .last_lines = {exited.last_lines().begin(), exited.last_lines().end()},
-                        .log_path = exited.log_path()};
+      return Of(exited,
+                RankExited{.attempt = exited.attempt(),
+                           .rank = exited.rank(),
+                           .exit = {exited.exit_code(), exited.signal(), exited.core_dumped()},
+                           .killed_because = exited.killed_because(),
+                           .last_lines = {exited.last_lines().begin(), exited.last_lines().end()},
+                           .log_path = exited.log_path()});
     }
     case v1::AgentMessage::kAttemptEmpty: {
       const v1::AttemptEmpty& empty = message.attempt_empty();
-      return AttemptEmpty{empty.attempt(),
-                          {empty.unkillable_pids().begin(), empty.unkillable_pids().end()}};
+      return Of(empty, AttemptEmpty{.attempt = empty.attempt(),
+                                    .unkillable_pids = {empty.unkillable_pids().begin(),
+                                                        empty.unkillable_pids().end()},
+                                    .node = node});
     }
+    case v1::AgentMessage::kHello:
+    case v1::AgentMessage::kHeartbeat:
     case v1::AgentMessage::BODY_NOT_SET:
-      return std::nullopt;  // of a newer agent
+      return std::nullopt;
   }
-  return std::nullopt;
+  return std::nullopt;  // of a newer agent
+}
+
+NodeHello FromHello(const v1::AgentHello& hello, const std::string& name) {
+  NodeHello node{.name = name,
+                 .instance = hello.instance(),
+                 .boot_id = hello.boot_id(),
+                 .version = hello.version(),
+                 .nvlink_domain = hello.nvlink_domain(),
+                 .gpus = hello.gpus(),
+                 .cpu_slots = hello.cpu_slots()};
+  for (const v1::AttemptRef& known : hello.attempts()) {
+    int64_t& attempt = node.attempts[known.job()];
+    attempt = std::max(attempt, known.attempt());
+  }
+  return node;
+}
+
+// The literal address in what gRPC calls the peer, "ipv4:10.1.2.3:5555"; empty: it is on this host.
+std::string AddressOf(const std::string& peer) {
+  constexpr std::string_view kIpv4 = "ipv4:";
+  if (!peer.starts_with(kIpv4)) return "";
+  return peer.substr(kIpv4.size(), peer.rfind(':') - kIpv4.size());
 }
 
 // One agent's stream. Its reactions run on gRPC's threads, Send on the loop. Keeps itself alive
@@ -77,15 +128,30 @@ class Session final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::Contr
   using MessageCallback = std::function<void(std::shared_ptr<Session>, v1::AgentMessage)>;
   using ClosedCallback = std::function<void(std::shared_ptr<Session>)>;
 
-  Session(MessageCallback on_message, ClosedCallback on_closed)
-      : on_message_(std::move(on_message)), on_closed_(std::move(on_closed)) {}
+  Session(std::string address, MessageCallback on_message, ClosedCallback on_closed)
+      : address(std::move(address)),
+        on_message_(std::move(on_message)),
+        on_closed_(std::move(on_closed)) {}
+
+  const std::string address;        // that it was seen from; empty: this host
+  std::optional<std::string> node;  // on the loop: since its hello was taken
 
   void Begin() {
     {
       std::lock_guard lock(mutex_);
       self_ = shared_from_this();
     }
+    StartSendInitialMetadata();  // tells the agent that somebody is here
     StartRead(&incoming_);
+  }
+
+  // Ends the stream, after what is queued.
+  void End(grpc::Status status) {
+    std::lock_guard lock(mutex_);
+    if (finishing_) return;
+    finishing_ = true;
+    status_ = std::move(status);
+    FinishWhenWritten();
   }
 
   void Send(v1::ControllerMessage message) {
@@ -103,7 +169,7 @@ class Session final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::Contr
     }
     std::lock_guard lock(mutex_);
     finishing_ = true;
-    if (outgoing_.empty()) Finish(grpc::Status::OK);
+    FinishWhenWritten();
   }
 
   void OnWriteDone(bool ok) override {
@@ -112,8 +178,8 @@ class Session final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::Contr
     if (!ok) outgoing_.clear();
     if (!outgoing_.empty()) {
       StartWrite(&outgoing_.front());
-    } else if (finishing_) {
-      Finish(grpc::Status::OK);
+    } else {
+      FinishWhenWritten();
     }
   }
 
@@ -130,20 +196,28 @@ class Session final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::Contr
     return self_;
   }
 
+  void FinishWhenWritten() {
+    if (!finishing_ || !outgoing_.empty() || std::exchange(finished_, true)) return;
+    Finish(status_);
+  }
+
   MessageCallback on_message_;
   ClosedCallback on_closed_;
   v1::AgentMessage incoming_;
   std::mutex mutex_;
   std::shared_ptr<Session> self_;               // guarded by mutex_
   std::deque<v1::ControllerMessage> outgoing_;  // guarded by mutex_; the front is being written
-  bool finishing_ = false;                      // guarded by mutex_
+  grpc::Status status_;                         // guarded by mutex_
+  bool finishing_ = false;                      // guarded by mutex_: nothing more is queued
+  bool finished_ = false;                       // guarded by mutex_
 };
 
 }  // namespace
 
 class AgentService::Impl final : public v1::AgentService::CallbackService {
  public:
-  Impl(EventLoop& loop, Callbacks callbacks) : loop_(loop), callbacks_(std::move(callbacks)) {
+  Impl(EventLoop& loop, Nodes nodes, Callbacks callbacks)
+      : loop_(loop), nodes_(nodes), callbacks_(std::move(callbacks)) {
     grpc::ServerBuilder builder;
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
@@ -161,14 +235,39 @@ class AgentService::Impl final : public v1::AgentService::CallbackService {
     grpc::AddInsecureChannelFromFd(server_.get(), connection.release());
   }
 
-  void Send(v1::ControllerMessage message) {
-    if (agent_ != nullptr) agent_->Send(std::move(message));
+  // To the share of the node, or to every share; nothing where the agent is away.
+  void Send(const Placement& placement, const std::string& node,
+            const v1::ControllerMessage& message) {
+    for (const NodeShare& share : placement) {
+      if (node.empty() || share.node == node) SendTo(share.node, message);
+    }
+  }
+  void SendTo(const std::string& node, v1::ControllerMessage message) {
+    auto found = agents_.find(node);
+    if (found != agents_.end()) found->second.session->Send(std::move(message));
+  }
+
+  // What the leading node of the placement binds the store of the rendezvous to.
+  std::string BindHost(const Placement& placement) const {
+    bool elsewhere = std::ranges::any_of(placement, [&](const NodeShare& share) {
+      auto found = agents_.find(share.node);
+      return found != agents_.end() && !found->second.address.empty();
+    });
+    return placement.size() > 1 && elsewhere ? "0.0.0.0" : kLoopback;
   }
 
  private:
+  struct Agent {
+    std::shared_ptr<Session> session;
+    std::string instance;
+    int64_t pid = 0;
+    std::string address;  // for peers; empty: this host
+  };
+
   grpc::ServerBidiReactor<v1::AgentMessage, v1::ControllerMessage>* Connect(
-      grpc::CallbackServerContext*) override {
+      grpc::CallbackServerContext* context) override {
     auto session = std::make_shared<Session>(
+        AddressOf(context->peer()),
         [this](std::shared_ptr<Session> from, v1::AgentMessage message) {
           loop_.Post([this, from = std::move(from), message = std::move(message)] {
             Receive(from, message);
@@ -181,82 +280,141 @@ class AgentService::Impl final : public v1::AgentService::CallbackService {
     return session.get();
   }
 
+  bool IsCurrent(const std::shared_ptr<Session>& session) const {
+    if (!session->node) return false;
+    auto found = agents_.find(*session->node);
+    return found != agents_.end() && found->second.session == session;
+  }
+
   void Receive(const std::shared_ptr<Session>& from, const v1::AgentMessage& message) {
-    if (message.has_hello()) agent_ = from;
-    if (from != agent_) return;
-    if (std::optional<Observation> observation = FromMessage(message)) {
-      callbacks_.on_observation(*observation);
+    if (message.has_hello()) return Welcome(from, message);
+    if (!IsCurrent(from)) return;
+    const std::string& node = *from->node;
+    callbacks_.on_heard(node);
+    const std::string& address = agents_[node].address;
+    if (std::optional<Report> report =
+            FromMessage(message, node, address.empty() ? kLoopback : address)) {
+      callbacks_.on_observation(report->job, report->seen);
     }
     if (message.has_rank_event()) {
       const v1::RankEvent& event = message.rank_event();
-      callbacks_.on_rank_event(event.attempt(), event.rank(), event.json());
+      callbacks_.on_rank_event(event.job(), event.attempt(), event.rank(), event.json());
     }
   }
 
+  void Welcome(const std::shared_ptr<Session>& from, const v1::AgentMessage& message) {
+    const v1::AgentHello& hello = message.hello();
+    const std::string name = nodes_ == Nodes::kOneNameless ? "" : hello.node();
+    if (name.empty() && nodes_ == Nodes::kNamed) {
+      return from->End({grpc::StatusCode::INVALID_ARGUMENT,
+                        "an agent must name its node; give it a --node-name"});
+    }
+    auto found = agents_.find(name);
+    if (found != agents_.end() && found->second.session != from) {
+      if (found->second.instance != hello.instance()) {
+        return from->End(
+            {grpc::StatusCode::ALREADY_EXISTS,
+             absl::StrCat("node ", name, " has an agent already, process ", found->second.pid,
+                          "; stop that one, or give this one another --node-name")});
+      }
+      found->second.session->End(
+          {grpc::StatusCode::ABORTED, "its agent has dialled again: this stream is out of date"});
+    }
+    from->node = name;
+    agents_[name] = {.session = from,
+                     .instance = hello.instance(),
+                     .pid = hello.pid(),
+                     .address = hello.host().empty() ? from->address : hello.host()};
+    v1::ControllerMessage taken;
+    taken.set_acked_seq(message.seq());
+    from->Send(std::move(taken));
+    callbacks_.on_hello(FromHello(hello, name));
+  }
+
   void Close(const std::shared_ptr<Session>& from) {
-    if (from != agent_) return;
-    agent_.reset();
-    callbacks_.on_observation(AgentLost{"its stream was closed"});
+    if (!IsCurrent(from)) return;
+    agents_.erase(*from->node);
+    callbacks_.on_closed(*from->node, "its stream was closed");
   }
 
   EventLoop& loop_;
-  Callbacks callbacks_;
+  const Nodes nodes_;
+  const Callbacks callbacks_;
   std::unique_ptr<grpc::Server> server_;
-  std::shared_ptr<Session> agent_;  // on the loop
+  std::map<std::string, Agent> agents_;  // on the loop, by node
   bool closed_ = false;
 };
 
-AgentService::AgentService(EventLoop& loop, Callbacks callbacks)
-    : impl_(std::make_unique<Impl>(loop, std::move(callbacks))) {}
+AgentService::AgentService(EventLoop& loop, Nodes nodes, Callbacks callbacks)
+    : impl_(std::make_unique<Impl>(loop, nodes, std::move(callbacks))) {}
 AgentService::~AgentService() = default;
 
 void AgentService::Close() { impl_->Shutdown(); }
 
 void AgentService::Adopt(UniqueFd connection) { impl_->Adopt(std::move(connection)); }
 
-void AgentService::Start(const JobSpec& spec, const StartRanks& action) {
+void AgentService::Start(const JobSpec& spec, const Placement& placement,
+                         const StartRanks& action) {
   v1::ControllerMessage message;
   v1::StartRanks* start = message.mutable_start_ranks();
   start->set_job(spec.id);
   start->set_attempt(action.attempt);
   start->set_rank_spec_json(spec.rank_spec_json);
   start->set_world_size(spec.world_size);
-  for (int rank = 0; rank < spec.world_size; ++rank) {
-    v1::RankPlace* place = start->add_ranks();
-    place->set_rank(rank);
-    place->set_local_rank(rank);
-  }
   start->set_resume_own_checkpoint(action.resume_own_checkpoint);
-  start->set_store_bind_host("127.0.0.1");
-  impl_->Send(std::move(message));
+  start->set_gpus(spec.demand.gpus);
+  start->mutable_environment()->insert(spec.environment.begin(), spec.environment.end());
+  int rank = 0;
+  for (const NodeShare& share : placement) {
+    start->set_store_bind_host(rank == 0 ? impl_->BindHost(placement) : "");
+    start->clear_ranks();
+    int local_rank = 0;
+    for (int slot : share.slots) {
+      v1::RankPlace* place = start->add_ranks();
+      place->set_rank(rank++);
+      place->set_local_rank(local_rank++);
+      place->set_slot(slot);
+    }
+    if (action.node.empty() || action.node == share.node) impl_->SendTo(share.node, message);
+  }
 }
 
-void AgentService::Rendezvous(const JobSpec& spec, const SendRendezvous& action) {
+void AgentService::Rendezvous(const JobSpec& spec, const Placement& placement,
+                              const SendRendezvous& action) {
   v1::ControllerMessage message;
   v1::Rendezvous* rendezvous = message.mutable_rendezvous();
   rendezvous->set_job(spec.id);
   rendezvous->set_attempt(action.attempt);
   rendezvous->set_address(action.address);
   rendezvous->set_prefix(absl::StrCat(spec.id, "/", action.attempt));
-  impl_->Send(std::move(message));
+  impl_->Send(placement, action.node, message);
 }
 
-void AgentService::Leave(const JobSpec& spec, const LeaveRanks& action) {
+void AgentService::Leave(const JobSpec& spec, const Placement& placement,
+                         const LeaveRanks& action) {
   v1::ControllerMessage message;
   v1::LeaveRanks* leave = message.mutable_leave_ranks();
   leave->set_job(spec.id);
   leave->set_attempt(action.attempt);
   leave->set_grace_ms(std::chrono::ceil<std::chrono::milliseconds>(action.grace).count());
-  impl_->Send(std::move(message));
+  impl_->Send(placement, action.node, message);
 }
 
-void AgentService::Kill(const JobSpec& spec, const KillRanks& action) {
+void AgentService::Kill(const JobSpec& spec, const Placement& placement, const KillRanks& action) {
   v1::ControllerMessage message;
   v1::KillRanks* kill = message.mutable_kill_ranks();
   kill->set_job(spec.id);
   kill->set_attempt(action.attempt);
   kill->set_because(action.because);
-  impl_->Send(std::move(message));
+  impl_->Send(placement, action.node, message);
+}
+
+void AgentService::Forget(const std::string& job, int64_t attempt, const Placement& placement) {
+  v1::ControllerMessage message;
+  v1::ForgetAttempt* forget = message.mutable_forget_attempt();
+  forget->set_job(job);
+  forget->set_attempt(attempt);
+  impl_->Send(placement, "", message);
 }
 
 }  // namespace am::controller

@@ -1,9 +1,11 @@
 // AgentService: the gRPC side of the controller that agents dial. Translates and posts; decides
 // nothing.
 //
-// gRPC's threads read messages, turn them into Observations and post them to the controller's loop,
-// in the order in which they came; the loop hands effects to the Backend below, which writes them
-// to the agent's stream. One agent for now: the last that said hello.
+// gRPC's threads read messages and post them to the controller's loop, in the order in which they
+// came; there they become Observations, by job. The loop hands effects to the Backend below, which
+// writes them to the agents of the nodes where the job is placed. A node is known by its name: the
+// last hello of one agent (of the same instance) counts; another agent that comes under the name of
+// one that is connected is refused.
 #pragma once
 
 #include <functional>
@@ -13,6 +15,7 @@
 #include "common/event_loop.h"
 #include "common/unique_fd.h"
 #include "controller/backend/backend.h"
+#include "controller/daemon/controller.h"
 #include "controller/job/observation.h"
 
 namespace am::controller {
@@ -20,13 +23,25 @@ namespace am::controller {
 class AgentService final : public Backend {
  public:
   struct Callbacks {  // on the loop
-    std::function<void(const Observation&)> on_observation;
+    // Again when the agent has dialled again: no on_closed comes between where its old stream had
+    // not ended yet. What it repeats of its attempts follows.
+    std::function<void(const NodeHello& hello)> on_hello;
+    // On every message of a node, whatever else it means.
+    std::function<void(const std::string& node)> on_heard;
+    std::function<void(const std::string& node, const std::string& reason)> on_closed;
+    std::function<void(const std::string& job, const Observation& seen)> on_observation;
     // Every event of a rank, as the rank wrote it (worker/rank_io/rank_event.h), after its
-    // observation.
-    std::function<void(int64_t attempt, int rank, const std::string& json)> on_rank_event;
+    // observation. Those that are state come again after a hello: known by rank and `seq`.
+    std::function<void(const std::string& job, int64_t attempt, int rank, const std::string& json)>
+        on_rank_event;
   };
 
-  AgentService(EventLoop& loop, Callbacks callbacks);
+  enum class Nodes {
+    kNamed,
+    kOneNameless,  // of `amctl run`: whatever its agent says, the node is called ""
+  };
+
+  AgentService(EventLoop& loop, Nodes nodes, Callbacks callbacks);
   ~AgentService() override;
 
   // Ends the streams and waits for gRPC to be done with them; what was posted of them is void after
@@ -37,10 +52,12 @@ class AgentService final : public Backend {
   void Adopt(UniqueFd connection);
 
   // Backend
-  void Start(const JobSpec& spec, const StartRanks& action) override;
-  void Rendezvous(const JobSpec& spec, const SendRendezvous& action) override;
-  void Leave(const JobSpec& spec, const LeaveRanks& action) override;
-  void Kill(const JobSpec& spec, const KillRanks& action) override;
+  void Start(const JobSpec& spec, const Placement& placement, const StartRanks& action) override;
+  void Rendezvous(const JobSpec& spec, const Placement& placement,
+                  const SendRendezvous& action) override;
+  void Leave(const JobSpec& spec, const Placement& placement, const LeaveRanks& action) override;
+  void Kill(const JobSpec& spec, const Placement& placement, const KillRanks& action) override;
+  void Forget(const std::string& job, int64_t attempt, const Placement& placement) override;
 
  private:
   class Impl;

@@ -22,7 +22,7 @@ struct Option {
   std::string_view name;        // without dashes; underscores count as dashes
   std::string_view value = "";  // what its value is called: "N"; empty: a flag
   std::string_view help = "";
-  std::string_view also = "";  // another name that it has
+  std::string_view also = "";  // another name that it has; of one letter: -f
 };
 
 struct Command {
@@ -45,6 +45,18 @@ extern const Command kExplainCommand;   // explain.cc
 extern const Command kSchemaCommand;    // schema.cc
 extern const Command kTokenizeCommand;  // tokenize.cc
 extern const Command kVersionCommand;   // version.cc
+
+// Of the controller.
+extern const Command kSubmitCommand;    // submit.cc
+extern const Command kGetCommand;       // get.cc
+extern const Command kDescribeCommand;  // describe.cc
+extern const Command kEventsCommand;    // events.cc
+extern const Command kLogsCommand;      // logs.cc
+extern const Command kCancelCommand;    // cancel.cc
+extern const Command kWaitCommand;      // wait.cc
+extern const Command kNodesCommand;     // get.cc
+extern const Command kDrainCommand;     // drain.cc
+extern const Command kUndrainCommand;   // drain.cc
 
 // Options that several commands have.
 inline constexpr Option kClusterOption = {

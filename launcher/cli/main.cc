@@ -18,12 +18,14 @@ namespace am::cli {
 namespace {
 
 const Command* const kCommands[] = {
-    &kRunCommand,      &kValidateCommand, &kPlanCommand,
-    &kPrintCommand,    &kExplainCommand,  &kSchemaCommand,
+    &kRunCommand,      &kValidateCommand, &kPlanCommand,     &kPrintCommand,
+    &kExplainCommand,  &kSchemaCommand,
 #ifdef AMCTL_HAVE_TEXT
     &kTokenizeCommand,
 #endif
-    &kVersionCommand,
+    &kSubmitCommand,   &kGetCommand,      &kDescribeCommand, &kEventsCommand,
+    &kLogsCommand,     &kWaitCommand,     &kCancelCommand,   &kNodesCommand,
+    &kDrainCommand,    &kUndrainCommand,  &kVersionCommand,
 };
 
 constexpr char kTopHelp[] =

@@ -15,14 +15,12 @@
 #include "common/file.h"
 #include "common/random.h"
 #include "common/status_macros.h"
+#include "controller/server/prepare_job.h"
 #include "launcher/cli/check.h"
 #include "launcher/cli/command.h"
 #include "launcher/cli/run_job.h"
 #include "launcher/cli/words.h"
-#include "launcher/plan/plan.h"
-#include "launcher/recipe/load.h"
 #include "worker/agent/rank_program.h"
-#include "worker/rank_io/make_rank_spec.h"
 
 namespace am::cli {
 namespace {
@@ -65,54 +63,9 @@ absl::StatusOr<RunOptions> ReadRunOptions(const std::vector<std::string>& args) 
   return options;
 }
 
-// What a recipe and its words come to: the job, and what the screen needs to know.
-struct Prepared {
-  controller::JobSpec job;
-  int64_t total_steps = 0;  // 0: not known yet
-  std::string checkpoint_dir;
-};
-
 int CoresOfThisProcess() {
   cpu_set_t cores;
   return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
-}
-
-// The recipe becomes a plan, the plan what the ranks are told. All that can be said against it is
-// in `diagnostics`.
-std::optional<Prepared> Prepare(const RunOptions& asked, recipe::LoadResult loaded,
-                                const plan::Cluster& cluster, recipe::Diagnostics& diagnostics) {
-  auto add = [&](recipe::Diagnostics more) {
-    if (asked.strict) recipe::TurnWarningsIntoErrors(more);
-    diagnostics.insert(diagnostics.end(), more.begin(), more.end());
-  };
-  add(std::move(loaded.diagnostics));
-  if (!loaded.recipe || recipe::HasErrors(diagnostics)) return std::nullopt;
-  const recipe::Recipe& recipe = *loaded.recipe;
-
-  plan::PlanResult planned =
-      plan::MakePlan(recipe, cluster, {.nodes = 1, .ranks_per_node = asked.ranks});
-  add(std::move(planned.diagnostics));
-  if (!planned.plan || recipe::HasErrors(diagnostics)) return std::nullopt;
-
-  Prepared prepared;
-  prepared.job.id = "am-" + RandomBase32(10);
-  prepared.job.world_size = static_cast<int>(planned.plan->ranks.size());
-  prepared.job.restart = {
-      .max_restarts = static_cast<int>(recipe.Int("restart.max_restarts")),
-      .no_progress_limit = static_cast<int>(recipe.Int("restart.no_progress_limit")),
-      .grace =
-          std::chrono::milliseconds(static_cast<int64_t>(recipe.Float("restart.grace_s") * 1000))};
-  RankSpecResult made = MakeRankSpec(recipe, *planned.plan,
-                                     {.job = prepared.job.id,
-                                      .fresh = asked.fresh,
-                                      .cores = CoresOfThisProcess(),
-                                      .environment = EnvironmentVariable});
-  add(std::move(made.diagnostics));
-  if (!made.spec || recipe::HasErrors(diagnostics)) return std::nullopt;
-  prepared.job.rank_spec_json = ToJson(*made.spec).dump();
-  prepared.total_steps = made.spec->schedule.max_steps.value_or(0);
-  prepared.checkpoint_dir = made.spec->checkpoint.dir;
-  return prepared;
 }
 
 std::string StateDir(const RunOptions& asked) {
@@ -145,27 +98,28 @@ int RunRun(CommandContext& context) {
   if (!asked.ok()) {
     return Fail(context, absl::StrCat(asked.status().message(), " (amctl help run)"));
   }
-  recipe::Diagnostics diagnostics;
-  std::optional<plan::Cluster> cluster = NamedCluster(asked->cluster, diagnostics);
-  if (!cluster) {
-    Tell(context.err, diagnostics);
-    return kExitUsage;
-  }
-  std::optional<Prepared> prepared =
-      Prepare(*asked,
-              recipe::LoadRecipe({.path = asked->recipe,
-                                  .overrides = asked->overrides,
-                                  .strict = asked->strict,
-                                  .environment = EnvironmentVariable,
-                                  .unset_variable = recipe::Severity::kError,
-                                  .not_trainable = recipe::Severity::kError}),
-              *cluster, diagnostics);
-  for (recipe::Diagnostic& diagnostic : diagnostics) {  // all of it is about this recipe
-    if (!diagnostic.place.known()) diagnostic.place.file = asked->recipe;
-  }
+  recipe::Diagnostics of_cluster;
+  std::optional<plan::Cluster> cluster = NamedCluster(asked->cluster, of_cluster);
+  Tell(context.err, of_cluster);
+  if (!cluster) return kExitUsage;
+
+  controller::PreparedJob prepared =
+      controller::PrepareJob({.load = {.path = asked->recipe,
+                                       .overrides = asked->overrides,
+                                       .strict = asked->strict,
+                                       .environment = EnvironmentVariable,
+                                       .unset_variable = recipe::Severity::kError,
+                                       .not_trainable = recipe::Severity::kError},
+                              .nodes = 1,
+                              .ranks_per_node = asked->ranks,
+                              .job_id = "am-" + RandomBase32(10),
+                              .cores = CoresOfThisProcess(),
+                              .fresh = asked->fresh},
+                             *cluster);
   bool terminal = &context.out == &std::cout && isatty(STDOUT_FILENO) && isatty(STDERR_FILENO);
-  Tell(context.err, diagnostics);
-  if (!prepared) return kExitUsage;
+  Tell(context.err, prepared.diagnostics);
+  if (!prepared.spec) return kExitUsage;
+  controller::JobSpec& job = *prepared.spec;
 
   RunJobOptions options{.state_dir = StateDir(*asked),
                         .runtime_dir = Getenv("XDG_RUNTIME_DIR"),
@@ -177,19 +131,16 @@ int RunRun(CommandContext& context) {
   auto program = agent::FindRankProgram();
   if (!program.ok()) return Fail(context, program.status().message());
   options.rank_program = *program;
-  std::string logs = options.state_dir + "/jobs/" + prepared->job.id;
+  std::string logs = options.state_dir + "/jobs/" + job.id;
   if (absl::Status status = MakeDirectories(logs, 0700); !status.ok()) {
     return Fail(context, absl::StrCat(status.message(), "; choose another with --state-dir"));
   }
 
-  ProgressOutput output(
-      context.out, context.err,
-      {.live = terminal, .lines_are_in = prepared->checkpoint_dir + "/training.jsonl"});
-  output.Message(absl::StrCat("amctl: job ", prepared->job.id, ", ", prepared->job.world_size,
-                              prepared->job.world_size == 1 ? " rank" : " ranks", ", logs in ",
-                              logs));
-  int status =
-      RunJob(std::move(prepared->job), options, signals, Progress(prepared->total_steps), output);
+  ProgressOutput output(context.out, context.err,
+                        {.live = terminal, .lines_are_in = job.checkpoint_dir + "/training.jsonl"});
+  output.Message(absl::StrCat("amctl: job ", job.id, ", ", job.world_size,
+                              job.world_size == 1 ? " rank" : " ranks", ", logs in ", logs));
+  int status = RunJob(job, options, signals, Progress(job.total_steps), output);
   if (!output.Close()) std::_Exit(status);
   return status;
 }

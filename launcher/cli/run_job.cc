@@ -8,11 +8,11 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <numeric>
 #include <optional>
 #include <thread>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/check.h"
@@ -24,6 +24,8 @@
 #include "controller/backend/job_driver.h"
 #include "controller/job/root_cause.h"
 #include "controller/server/agent_service.h"
+#include "controller/server/grpc_address.h"
+#include "controller/server/job_view.h"
 #include "controller/server/unix_listener.h"
 #include "worker/agent/run_agent.h"
 #include "worker/rank_io/rank_event.h"
@@ -76,19 +78,6 @@ class SocketFolder {
   std::string path_;
 };
 
-// gRPC reads addresses as URIs.
-std::string UnixAddress(const std::string& path) {
-  std::string address = "unix:";
-  for (unsigned char c : path) {
-    if (absl::ascii_isalnum(c) || c == '/' || c == '-' || c == '.' || c == '_') {
-      address += static_cast<char>(c);
-    } else {
-      absl::StrAppend(&address, "%", absl::Hex(c, absl::kZeroPad2));
-    }
-  }
-  return address;
-}
-
 // The controller of one job: wires the loop, the driver, the service and the streams.
 class JobRun {
  public:
@@ -98,14 +87,18 @@ class JobRun {
         progress_(std::move(progress)),
         output_(output),
         loop_(clock_),
-        service_(loop_, {.on_observation =
-                             [this](const controller::Observation& seen) {
-                               if (driver_.Observe(seen)) Turn();
-                             },
-                         .on_rank_event =
-                             [this](int64_t attempt, int rank, const std::string& json) {
-                               OnRankEvent(attempt, rank, json);
-                             }}),
+        service_(loop_, controller::AgentService::Nodes::kOneNameless,
+                 {.on_hello = [this](const controller::NodeHello&) { Place(); },
+                  .on_heard = [](const std::string&) {},
+                  .on_closed =
+                      [this](const std::string&, const std::string& reason) {
+                        Observe(controller::AgentLost{.message = reason});
+                      },
+                  .on_observation = [this](const std::string&,
+                                           const controller::Observation& seen) { Observe(seen); },
+                  .on_rank_event =
+                      [this](const std::string&, int64_t attempt, int rank,
+                             const std::string& json) { OnRankEvent(attempt, rank, json); }}),
         driver_(std::move(spec), service_, clock_,
                 [this](const Announce& news) { output_.Message("amctl: " + news.text); }) {
     loop_.Watch(signals.fd(), EPOLLIN, [this, &signals](uint32_t) { OnSignal(signals.fd()); });
@@ -126,7 +119,7 @@ class JobRun {
         controller::UnixListener::Listen(loop_, folder->socket_path(), adopt);
     if (!listening.ok()) return Refuse(listening.status());
     listener = std::move(*listening);
-    std::thread agent([&, address = UnixAddress(folder->socket_path())] {
+    std::thread agent([&, address = controller::UnixAddress(folder->socket_path())] {
       std::string reason = agent::RunAgent(address, clock_, spawner_,
                                            {.state_dir = options_.state_dir,
                                             .rank_program = options_.rank_program,
@@ -134,8 +127,8 @@ class JobRun {
                                             .cores = options_.cores});
       // Before we closed its stream: it never came to a connection.
       loop_.Post([this, reason] {
-        driver_.Observe(controller::AgentLost{reason});
-        Turn();
+        Place();
+        Observe(controller::AgentLost{.message = reason});
       });
     });
     loop_.Run();
@@ -148,6 +141,19 @@ class JobRun {
   int Refuse(const absl::Status& status) {
     output_.Message(absl::StrCat("amctl: ", status.message()));
     return kExitUsage;
+  }
+
+  // One agent, this process's own: its node has no name and is all there is to be placed on.
+  void Place() {
+    if (driver_.job().status.phase != JobPhase::kPending) return;
+    std::vector<int> slots(static_cast<size_t>(driver_.job().spec.world_size));
+    std::iota(slots.begin(), slots.end(), 0);
+    driver_.Place({{.node = "", .slots = std::move(slots)}});
+    Turn();
+  }
+
+  void Observe(const controller::Observation& seen) {
+    if (driver_.Observe(seen)) Turn();
   }
 
   void Turn() {
@@ -233,7 +239,7 @@ class JobRun {
       case JobPhase::kStopping:
         break;
     }
-    return ExitStatusOf(job, interrupted_);
+    return controller::ExitStatusOf(job, interrupted_);
   }
 
   double SinceBegun() const { return Seconds(clock_.Now() - begun_); }
@@ -315,37 +321,6 @@ StopSignals::~StopSignals() {
 TimePoint LeaveBy(int nth, TimePoint now, Duration grace) {
   if (nth <= 1) return now + grace;
   return nth == 2 ? now + std::min(grace, kShortGrace) : now;
-}
-
-int ExitStatusOf(const controller::Job& job, bool interrupted) {
-  switch (job.status.phase) {
-    case JobPhase::kSucceeded:
-      return kExitDone;
-    case JobPhase::kCancelled:
-      return kExitCancelled;
-    case JobPhase::kPending:
-      return interrupted ? kExitInterrupted : kExitSavedAndLeft;
-    case JobPhase::kFailed:
-      break;
-    case JobPhase::kStarting:
-    case JobPhase::kRunning:
-    case JobPhase::kRestarting:
-    case JobPhase::kStopping:
-      return kExitJobFailed;
-  }
-  if (!job.status.failure) return kExitJobFailed;
-  switch (job.status.failure->kind) {
-    case controller::FailureKind::kUser:
-      return kExitUsage;
-    case controller::FailureKind::kRank:
-      return kExitJobFailed;
-    case controller::FailureKind::kSignal:
-    case controller::FailureKind::kPeerLost:
-    case controller::FailureKind::kNotStarted:
-    case controller::FailureKind::kAgentLost:
-      return kExitInfrastructure;
-  }
-  return kExitJobFailed;
 }
 
 int RunJob(controller::JobSpec spec, const RunJobOptions& options, StopSignals& signals,

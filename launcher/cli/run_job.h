@@ -49,7 +49,4 @@ int RunJob(controller::JobSpec spec, const RunJobOptions& options, StopSignals& 
 // The n-th signal (from 1): the first gives the grace, the second shortens it, the third ends it.
 TimePoint LeaveBy(int nth, TimePoint now, Duration grace);
 
-// `interrupted`: the first signal was Ctrl-C.
-int ExitStatusOf(const controller::Job& job, bool interrupted);
-
 }  // namespace am::cli

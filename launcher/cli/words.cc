@@ -83,6 +83,8 @@ class Splitter {
  private:
   absl::Status WithoutDashes(const std::string& word) {
     if (word.size() > 1 && word.front() == '-') {
+      const Option* option = word.size() == 2 ? FindOption(command_, word.substr(1)) : nullptr;
+      if (option != nullptr) return TakeOption(*option, word, std::string::npos);
       return UnknownOption(command_, "-", std::string_view(word).substr(1));
     }
     size_t equals = word.find('=');
@@ -202,7 +204,9 @@ std::string HelpText(const Command& command) {
   };
   if (!command.options.empty() || command.overrides) text += "\n";
   for (const Option& option : command.options) {
-    line(absl::StrCat("--", Abseil(option.name), option.value.empty() ? "" : " ",
+    bool letter = option.also.size() == 1;
+    line(absl::StrCat("--", Abseil(option.name), letter ? ", -" : "",
+                      Abseil(letter ? option.also : ""), option.value.empty() ? "" : " ",
                       Abseil(option.value)),
          option.help);
   }

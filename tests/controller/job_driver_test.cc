@@ -16,17 +16,20 @@ using testing::ElementsAre;
 
 class FakeBackend final : public Backend {
  public:
-  void Start(const JobSpec&, const StartRanks& action) override {
+  void Start(const JobSpec&, const Placement&, const StartRanks& action) override {
     sent.push_back(absl::StrCat("start ", action.attempt));
   }
-  void Rendezvous(const JobSpec&, const SendRendezvous& action) override {
+  void Rendezvous(const JobSpec&, const Placement&, const SendRendezvous& action) override {
     sent.push_back(absl::StrCat("rendezvous ", action.attempt));
   }
-  void Leave(const JobSpec&, const LeaveRanks& action) override {
+  void Leave(const JobSpec&, const Placement&, const LeaveRanks& action) override {
     sent.push_back(absl::StrCat("leave ", action.attempt));
   }
-  void Kill(const JobSpec&, const KillRanks& action) override {
+  void Kill(const JobSpec&, const Placement&, const KillRanks& action) override {
     sent.push_back(absl::StrCat("kill ", action.attempt));
+  }
+  void Forget(const std::string&, int64_t attempt, const Placement&) override {
+    sent.push_back(absl::StrCat("forget ", attempt));
   }
   std::vector<std::string> sent;
 };
@@ -35,6 +38,11 @@ class JobDriverTest : public testing::Test {
  protected:
   std::optional<TimePoint> See(const Observation& observation) {
     return driver_.Observe(observation) ? driver_.Turn() : std::nullopt;
+  }
+
+  void Place() {
+    driver_.Place({{.node = "", .slots = {0}}});
+    driver_.Turn();
   }
 
   FakeClock clock_;
@@ -47,7 +55,7 @@ class JobDriverTest : public testing::Test {
 };
 
 TEST_F(JobDriverTest, SeesAJobThroughALostRankToItsEnd) {
-  See(AgentConnected{});
+  Place();
   See(StoreListening{1, "127.0.0.1:1"});
   See(RankReady{1, 0});
   See(RankExited{.attempt = 1, .rank = 0, .exit = {.signal = 9}});
@@ -65,7 +73,7 @@ TEST_F(JobDriverTest, SeesAJobThroughALostRankToItsEnd) {
 }
 
 TEST_F(JobDriverTest, DropsLateReportsOfAnEarlierAttempt) {
-  See(AgentConnected{});
+  Place();
   See(RankExited{.attempt = 1, .rank = 0, .exit = {.code = 70}});
   See(AttemptEmpty{1});
   EXPECT_FALSE(driver_.Observe(RankExited{.attempt = 1, .rank = 0, .exit = {.code = 2}}));
@@ -74,7 +82,7 @@ TEST_F(JobDriverTest, DropsLateReportsOfAnEarlierAttempt) {
 }
 
 TEST_F(JobDriverTest, ASecondRequestMayOnlyShortenTheFirst) {
-  See(AgentConnected{});
+  Place();
   driver_.RequestStop({.leave_by = clock_.Now() + seconds(5), .because = "SIGTERM"});
   EXPECT_EQ(driver_.Turn(), clock_.Now() + seconds(5));
   driver_.RequestStop({.leave_by = clock_.Now() + seconds(60), .because = "SIGUSR1"});
@@ -85,7 +93,7 @@ TEST_F(JobDriverTest, ASecondRequestMayOnlyShortenTheFirst) {
 }
 
 TEST_F(JobDriverTest, IsFinishedOnlyWhenNothingIsLeft) {
-  See(AgentConnected{});
+  Place();
   driver_.RequestStop({.leave_by = clock_.Now() + seconds(60), .because = "SIGTERM"});
   driver_.Turn();
   See(RankExited{.attempt = 1, .rank = 0, .exit = {.code = 75}});

@@ -52,9 +52,13 @@ std::string Said(const Decision& decision) {
   return all;
 }
 
+const Placement kHere = {{.node = "", .slots = {0, 1}}};
+
+// A job of two ranks on one node without a name.
 Job JobIn(JobPhase phase) {
   Job job{.spec = {.id = "am-test", .rank_spec_json = "{}", .world_size = 2}};
   job.status.phase = phase;
+  job.status.placement = kHere;
   if (phase != JobPhase::kPending) job.status.attempt = 1;
   return job;
 }
@@ -67,7 +71,7 @@ using Reports = std::vector<Observation>;
 
 Observed Seen(const Job& job, const Reports& reports) {
   Observed observed;
-  BeginAttempt(job.status.attempt, job.spec.world_size, observed);
+  BeginAttempt(job.status.attempt, job.spec.world_size, job.status.placement, observed);
   for (const Observation& report : reports) EXPECT_TRUE(Apply(report, kNow, observed));
   return observed;
 }
@@ -91,7 +95,7 @@ struct Row {
 
 void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
 
-const AgentConnected kConnected;
+const AgentConnected kCameBack{.knows = 1}, kCameAnew;
 const RankReady kReady0{.attempt = 1, .rank = 0}, kReady1{.attempt = 1, .rank = 1};
 const AttemptEmpty kEmpty{.attempt = 1};
 const StoreListening kStore{.attempt = 1, .address = "127.0.0.1:5"};
@@ -115,20 +119,31 @@ const auto kGivenUp = [](Job& job) {
 };
 const auto kRestartKill = [](Job& job) { job.status.kill_sent = true; };
 const auto kNoRestarts = [](Job& job) { job.spec.restart.max_restarts = 0; };
+const auto kOtherNodes = [](Job& job) { job.spec.restart.other_nodes = true; };
 const auto kRendezvousSent = [](Job& job) { job.status.rendezvous_sent = true; };
 
 using enum JobPhase;
 
 const Row kRows[] = {
     // Pending
-    {"PendingWaitsForAnAgent", kPending, {}, kPending},
-    {"PendingStartsWhenTheAgentIsThere", kPending, {kConnected}, kStarting, {"start 1"}},
-    {"PendingWaitsForALostAgent", kPending, {kLost}, kPending},
-    {"PendingThatIsAskedToLeaveNeverStarts", kPending, {kConnected}, kPending, {}, kLeave},
-    {"PendingIsCancelledAtOnce", kPending, {kConnected}, kCancelled, {}, kCancel},
+    {"PendingWaitsForAPlacement",
+     kPending,
+     {},
+     kPending,
+     {},
+     [](Job& job) { job.status.placement.clear(); }},
+    {"PendingStartsWhenItIsPlaced", kPending, {}, kStarting, {"start 1"}},
+    {"PendingThatIsAskedToLeaveNeverStarts", kPending, {}, kPending, {}, kLeave},
+    {"PendingIsCancelledAtOnce", kPending, {}, kCancelled, {}, kCancel},
+    {"PendingFailsWhenItsTimeIsOver",
+     kPending,
+     {},
+     kFailed,
+     {},
+     [](Job& job) { AskToLeave(job, StopRequest::Kind::kFail); }},
     {"SuspendedStaysPending",
      kPending,
-     {kConnected},
+     {},
      kPending,
      {},
      [](Job& job) { job.status.suspended = true; }},
@@ -147,6 +162,12 @@ const Row kRows[] = {
      kStopping,
      {"kill: the attempt failed"}},
     {"StartingFailsAtOnceWhenNothingWasStarted", kStarting, {kStartFailed, kEmpty}, kFailed},
+    {"StartingGivesItsPlaceBackWhereAnotherMayStartIt",
+     kStarting,
+     {kStartFailed, kEmpty},
+     kPending,
+     {},
+     kOtherNodes},
     {"StartingRestartsWhenARankDiesBeforeItSaysHello",
      kStarting,
      {Killed(1, 9)},
@@ -154,6 +175,27 @@ const Row kRows[] = {
      {"kill: rank 1 failed"}},
     {"StartingLeavesWhenAsked", kStarting, {kReady0}, kStopping, {"leave 60"}, kLeave},
     {"StartingWaitsForALostAgent", kStarting, {kLost}, kStarting},
+    {"StartingTellsAnAgentAgainThatMissedIt",
+     kStarting,
+     {kLost, kCameAnew},
+     kStarting,
+     {"start 1"}},
+    {"StartingTellsAnAgentThatMissedAllOfIt",
+     kStarting,
+     {kStore, kLost, kCameAnew},
+     kStarting,
+     {"start 1", "rendezvous 127.0.0.1:5"},
+     kRendezvousSent},
+    {"StartingTellsTheStoresAddressAgain",
+     kStarting,
+     {kStore, kLost, kCameBack},
+     kStarting,
+     {"rendezvous 127.0.0.1:5"},
+     kRendezvousSent},
+    {"StartingFailsWhenAnAgentForgotRanksThatItHadStarted",
+     kStarting,
+     {kReady0, RankStarted{.attempt = 1, .rank = 0}, kLost, kCameAnew},
+     kFailed},
     {"StartingEndsWellWithoutBecomingReady",
      kStarting,
      {Exit(0, 0), Exit(1, 0), kEmpty},
@@ -204,6 +246,14 @@ const Row kRows[] = {
      {"kill: rank 1 failed"},
      kLeave},
     {"RunningWaitsForALostAgent", kRunning, {kLost}, kRunning},
+    {"RunningGoesOnWhenTheAgentComesBack", kRunning, {kLost, kCameBack}, kRunning},
+    {"RunningFailsWhenTheAgentWasStartedAnew", kRunning, {kLost, kCameAnew}, kFailed},
+    {"RunningRestartsWhereAnAgentWasStartedAnew",
+     kRunning,
+     {kLost, kCameAnew},
+     kStarting,
+     {"start 2"},
+     kOtherNodes},
     // Restarting
     {"RestartingWaitsUntilNothingIsLeft",
      kRestarting,
@@ -230,6 +280,12 @@ const Row kRows[] = {
      {},
      kKillSent},
     {"RestartingWaitsForALostAgent", kRestarting, {kLost}, kRestarting},
+    {"RestartingKillsAgainWhenTheAgentComesBack",
+     kRestarting,
+     {kLost, kCameBack},
+     kRestarting,
+     {"kill: the attempt was given up"},
+     kRestartKill},
     // Stopping
     {"StoppingWaits", kStopping, {kReady0, kReady1}, kStopping, {}, kLeaveSent},
     {"StoppingIsSuspendedWhenAllHaveLeft",
@@ -250,6 +306,21 @@ const Row kRows[] = {
      kSucceeded,
      {},
      kLeaveSent},
+    {"StoppingIsNoSuccessWhenTheRanksAreGoneWithTheirNode",
+     kStopping,
+     {kReady0, kReady1, kLost, kCameAnew},
+     kPending,
+     {},
+     [](Job& job) {
+       kLeaveSent(job);
+       kOtherNodes(job);
+     }},
+    {"StoppingFailsWhenItsTimeIsOver",
+     kStopping,
+     {Exit(0, 75), Exit(1, 75), kEmpty},
+     kFailed,
+     {},
+     [](Job& job) { AskToLeave(job, StopRequest::Kind::kFail); }},
     {"StoppingKillsWhenOneDies",
      kStopping,
      {Killed(0, 11)},
@@ -278,8 +349,8 @@ const Row kRows[] = {
     {"StoppingWaitsForALostAgent", kStopping, {kLost}, kStopping, {}, kLeaveSent},
     // Terminal phases come last.
     {"SucceededStays", kSucceeded, {Killed(1, 9)}, kSucceeded, {}, kLeave},
-    {"FailedStays", kFailed, {kConnected}, kFailed, {}, kLeave},
-    {"CancelledStays", kCancelled, {kConnected}, kCancelled},
+    {"FailedStays", kFailed, {kCameAnew}, kFailed, {}, kLeave},
+    {"CancelledStays", kCancelled, {kCameBack}, kCancelled},
 };
 
 class ReconcilerTable : public testing::TestWithParam<Row> {};
@@ -299,8 +370,10 @@ TEST_P(ReconcilerTable, SendsNothingTwiceForTheSamePicture) {
   if (row.prepare) row.prepare(job);
   Observed observed = Seen(job, row.reports);
   Decision first = Reconcile(job, observed, kNow);
-  if (first.status.attempt != job.status.attempt) BeginAttempt(first.status.attempt, 2, observed);
+  if (first.status.attempt != job.status.attempt)
+    BeginAttempt(first.status.attempt, 2, kHere, observed);
   job.status = first.status;
+  for (ObservedNode& node : observed.nodes) node.came_back = false;  // as the driver does
   Decision second = Reconcile(job, observed, kNow);
   EXPECT_THAT(second.actions, IsEmpty());
   EXPECT_STREQ(Name(second.status.phase), Name(first.status.phase));
@@ -357,7 +430,7 @@ TEST(Reconciler, ARankThatDoesNotEndWithTheOthersFailsTheAttempt) {
 }
 
 TEST(Reconciler, GivesUpAnAgentThatDoesNotComeBack) {
-  for (JobPhase phase : {kPending, kStarting, kRunning, kRestarting, kStopping}) {
+  for (JobPhase phase : {kStarting, kRunning, kRestarting, kStopping}) {
     Job job = JobIn(phase);
     Observed observed = Seen(job, {kLost});
     EXPECT_EQ(Reconcile(job, observed, kNow).wake_at, kNow + kAgentPatience);
@@ -366,16 +439,57 @@ TEST(Reconciler, GivesUpAnAgentThatDoesNotComeBack) {
   }
 }
 
+// ---- several nodes ----
+
+Job OnTwoNodes(JobPhase phase) {
+  Job job = JobIn(phase);
+  job.status.placement = {{.node = "a", .slots = {0}}, {.node = "b", .slots = {0}}};
+  job.spec.restart.other_nodes = true;
+  return job;
+}
+
+TEST(Nodes, AreEmptyOnlyTogether) {
+  Job job = OnTwoNodes(kRunning);
+  Observed observed = Seen(job, {Exit(0, 0), Exit(1, 0), AttemptEmpty{1, {}, "a"}});
+  EXPECT_STREQ(Name(Reconcile(job, observed, kNow).status.phase), "Running");
+  Apply(AttemptEmpty{1, {}, "b"}, kNow, observed);
+  EXPECT_STREQ(Name(Reconcile(job, observed, kNow).status.phase), "Succeeded");
+}
+
+TEST(Nodes, ThatAreLostSendTheJobToOthers) {
+  Job job = OnTwoNodes(kRunning);
+  Observed observed = Seen(job, {kReady0, kReady1, AgentLost{"b", "its stream was closed"}});
+  Decision waiting = Reconcile(job, observed, kNow);
+  EXPECT_STREQ(Name(waiting.status.phase), "Running");
+  EXPECT_EQ(waiting.wake_at, kNow + kAgentPatience);
+  Decision lost = Reconcile(job, observed, kNow + kAgentPatience);
+  EXPECT_STREQ(Name(lost.status.phase), "Restarting");
+  EXPECT_THAT(Said(lost), HasSubstr("the agent of b was lost, and its ranks with it"));
+  job.status = lost.status;
+  Apply(AttemptEmpty{1, {}, "a"}, kNow, observed);
+  Decision given_back = Reconcile(job, observed, kNow + kAgentPatience);
+  EXPECT_STREQ(Name(given_back.status.phase), "Pending");
+  EXPECT_THAT(given_back.status.placement, IsEmpty());
+  EXPECT_FALSE(given_back.status.suspended);
+  EXPECT_EQ(given_back.status.restarts, 1);
+}
+
+TEST(Nodes, OfStrangersAreVoid) {
+  Job job = OnTwoNodes(kRunning);
+  Observed observed = Seen(job, {});
+  EXPECT_FALSE(Apply(AttemptEmpty{1, {}, "c"}, kNow, observed));
+  EXPECT_FALSE(Apply(AgentLost{"c", ""}, kNow, observed));
+}
+
 // ---- restarts ----
 
 // Runs attempts that all end in the same way, and counts them.
 int AttemptsUntilFailed(Job job, int64_t steps_of_attempt_n_times) {
   Observed observed;
-  Apply(AgentConnected{}, kNow, observed);
   for (int turn = 0; turn < 100; ++turn) {
     Decision decision = Reconcile(job, observed, kNow);
     if (decision.status.attempt != job.status.attempt)
-      BeginAttempt(decision.status.attempt, 2, observed);
+      BeginAttempt(decision.status.attempt, 2, kHere, observed);
     job.status = decision.status;
     int64_t attempt = job.status.attempt;
     if (job.status.phase == kFailed) return static_cast<int>(attempt);

@@ -8,9 +8,11 @@
 namespace am::controller {
 namespace {
 
+const Placement kHere = {{.node = "", .slots = {0, 1}}};
+
 Observed After(int world_size, const std::vector<RankExited>& exits) {
   Observed observed;
-  BeginAttempt(1, world_size, observed);
+  BeginAttempt(1, world_size, kHere, observed);
   for (const RankExited& exit : exits) Apply(exit, TimePoint{}, observed);
   return observed;
 }
@@ -50,7 +52,7 @@ TEST(RootCause, ReadsAsASentence) {
             "rank 1 was killed by signal 11 (SIGSEGV, core dumped)");
   EXPECT_EQ(Describe(*FindRootCause(After(2, {Code(1, 3)}))), "rank 1 exited with status 3");
   Observed observed;
-  BeginAttempt(1, 1, observed);
+  BeginAttempt(1, 1, kHere, observed);
   Apply(RankFailed{1, 0, "io", "disk full"}, TimePoint{}, observed);
   Apply(Code(0, 74), TimePoint{}, observed);
   EXPECT_EQ(Describe(*FindRootCause(observed)),
@@ -59,32 +61,30 @@ TEST(RootCause, ReadsAsASentence) {
 
 TEST(Observations, OfAnotherAttemptAreVoid) {
   Observed observed;
-  BeginAttempt(2, 2, observed);
+  BeginAttempt(2, 2, kHere, observed);
   EXPECT_FALSE(Apply(Signal(0, 9), TimePoint{}, observed));
   EXPECT_FALSE(Apply(AttemptEmpty{1}, TimePoint{}, observed));
   EXPECT_FALSE(Apply(RankReady{3, 0}, TimePoint{}, observed));
   EXPECT_EQ(observed.exits, 0);
-  EXPECT_FALSE(observed.empty);
+  EXPECT_FALSE(observed.nodes[0].empty);
   EXPECT_FALSE(observed.any_ready);
 }
 
 TEST(Observations, OfARankThatTheJobDoesNotHaveAreVoid) {
   Observed observed;
-  BeginAttempt(1, 2, observed);
+  BeginAttempt(1, 2, kHere, observed);
   EXPECT_FALSE(Apply(Code(2, 70), TimePoint{}, observed));
   EXPECT_FALSE(Apply(Code(-1, 70), TimePoint{}, observed));
 }
 
 TEST(Observations, ANewAttemptKeepsTheJobsCheckpointAndNothingElse) {
   Observed observed;
-  BeginAttempt(1, 2, observed);
-  Apply(AgentConnected{}, TimePoint{}, observed);
+  BeginAttempt(1, 2, kHere, observed);
   Apply(CheckpointDone{1, 10, "c/epoch_0_step_10"}, TimePoint{}, observed);
   Apply(RankStepped{1, 12}, TimePoint{}, observed);
   Apply(Signal(0, 9), TimePoint{}, observed);
-  BeginAttempt(2, 2, observed);
+  BeginAttempt(2, 2, kHere, observed);
   EXPECT_EQ(observed.checkpoint, "c/epoch_0_step_10");
-  EXPECT_TRUE(observed.agent_connected);
   EXPECT_EQ(observed.step, 0);
   EXPECT_FALSE(FindRootCause(observed).has_value());
 }

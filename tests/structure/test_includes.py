@@ -26,12 +26,13 @@ ALLOWED = {
     "controller/schedule": PLAN | DECIDE,
     "controller/backend": PLAN | DECIDE | CARRY_OUT,
     "controller/store": PLAN | DECIDE | CARRY_OUT,
-    "controller/server": PLAN | DECIDE | CARRY_OUT | {"worker/rank_io", "proto"},
+    "controller/daemon": PLAN | DECIDE | CARRY_OUT,
+    "controller/server": PLAN | DECIDE | CARRY_OUT | {"controller/daemon", "worker/rank_io", "proto"},
     "worker/rank_io": PLAN,
     "worker/text": {"common"},
     "worker/agent": {"common", "worker/rank_io", "proto"},
     "worker/engine": {"common", "worker/rank_io", "worker/text"},
-    "launcher/cli": PLAN | DECIDE | CARRY_OUT | {"controller/server", "worker/rank_io", "worker/text", "worker/agent", "proto"},
+    "launcher/cli": PLAN | DECIDE | CARRY_OUT | {"controller/daemon", "controller/server", "worker/rank_io", "worker/text", "worker/agent", "proto"},
 }
 
 # A library's headers -> the rooms that may see them.

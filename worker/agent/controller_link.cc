@@ -19,9 +19,12 @@ class ControllerLink::Stream final
  public:
   Stream(EventLoop& loop, const std::string& address, Callbacks callbacks)
       : loop_(loop), callbacks_(std::move(callbacks)) {
-    // No retries of the connection: who started the agent knows better.
-    stub_ =
-        v1::AgentService::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+    // No retries in the channel, and no back-off shared with earlier ones: who made the link knows
+    // when to dial again.
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    stub_ = v1::AgentService::NewStub(
+        grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
     stub_->async()->Connect(&context_, this);
     AddHold();
     StartRead(&incoming_);
@@ -40,6 +43,12 @@ class ControllerLink::Stream final
     std::lock_guard lock(mutex_);
     if (std::exchange(closing_, true)) return;
     if (outgoing_.empty()) EndWrites();
+  }
+
+  void Cancel() { context_.TryCancel(); }
+
+  void OnReadInitialMetadataDone(bool ok) override {
+    if (ok) loop_.Post([this] { callbacks_.on_open(); });
   }
 
   void OnReadDone(bool ok) override {
@@ -97,5 +106,6 @@ ControllerLink::~ControllerLink() = default;
 
 void ControllerLink::Send(v1::AgentMessage message) { stream_->Send(std::move(message)); }
 void ControllerLink::Close() { stream_->Close(); }
+void ControllerLink::Cancel() { stream_->Cancel(); }
 
 }  // namespace am::agent

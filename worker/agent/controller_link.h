@@ -1,9 +1,10 @@
-// ControllerLink: the agent's end of the gRPC stream. Dials once and holds the stream.
+// ControllerLink: the agent's end of the gRPC stream. Dials once and holds the stream; who wants
+// another one after its end makes another link.
 //
-// Send and Close are called on the agent's loop, the callbacks come there too. Messages are queued
-// and written in order.
-//   ControllerLink link(loop, "unix:/run/user/1000/amctl/….sock", {.on_message = …, .on_closed =
-//   …});
+// Send, Close and Cancel are called on the agent's loop, the callbacks come there too. Messages are
+// queued and written in order.
+//   ControllerLink link(loop, "unix:/run/user/1000/amctl/….sock",
+//                       {.on_open = …, .on_message = …, .on_closed = …});
 #pragma once
 
 #include <functional>
@@ -12,13 +13,14 @@
 
 #include "amctl/v1/agent.pb.h"
 #include "common/event_loop.h"
-#include "worker/agent/worker_agent.h"
+#include "worker/agent/outbox.h"
 
 namespace am::agent {
 
 class ControllerLink final : public AgentLink {
  public:
   struct Callbacks {
+    std::function<void()> on_open;  // the controller is there: what is sent before may be lost
     std::function<void(const amctl::v1::ControllerMessage&)> on_message;
     std::function<void(const std::string& reason)> on_closed;  // once, by either side
   };
@@ -27,7 +29,8 @@ class ControllerLink final : public AgentLink {
   ~ControllerLink() override;  // after on_closed
 
   void Send(amctl::v1::AgentMessage message) override;
-  void Close();  // what is queued is sent first
+  void Close();   // what is queued is sent first
+  void Cancel();  // at once, while it dials too
 
  private:
   class Stream;

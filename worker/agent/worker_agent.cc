@@ -1,20 +1,16 @@
 #include "worker/agent/worker_agent.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/check.h"
+#include "common/file.h"
 #include "common/log.h"
-#include "common/status_macros.h"
+#include "common/random.h"
 
 namespace am::agent {
 
@@ -24,290 +20,231 @@ namespace {
 
 constexpr Duration kSweepInterval = std::chrono::milliseconds(2);
 
-struct StoreSocket {
-  UniqueFd fd;
-  uint16_t port = 0;
-};
-
-// The socket of the rendezvous store: bound before any rank starts, so no port can be taken in
-// between.
-absl::StatusOr<StoreSocket> BindStore(const std::string& host) {
-  sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {}, .sin_zero = {}};
-  if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) {
-    return absl::InvalidArgumentError(absl::StrCat("not an IPv4 address to bind to: ", host));
-  }
-  StoreSocket store{.fd = UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))};
-  socklen_t size = sizeof address;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (!store.fd.valid() || bind(store.fd.get(), generic, size) != 0 ||
-      listen(store.fd.get(), 1024) != 0 || getsockname(store.fd.get(), generic, &size) != 0) {
-    return ErrnoStatus(errno, "cannot bind a port on " + host + " for the rendezvous");
-  }
-  store.port = ntohs(address.sin_port);
-  return store;
-}
-
-v1::RankEvent::Type TypeOf(RankEventType type) {
-  switch (type) {
-    case RankEventType::kHello:
-      return v1::RankEvent::HELLO;
-    case RankEventType::kReady:
-      return v1::RankEvent::READY;
-    case RankEventType::kStep:
-      return v1::RankEvent::STEP;
-    case RankEventType::kValidation:
-      return v1::RankEvent::VALIDATION;
-    case RankEventType::kCheckpointBegun:
-      return v1::RankEvent::CHECKPOINT_BEGUN;
-    case RankEventType::kCheckpointDone:
-      return v1::RankEvent::CHECKPOINT_DONE;
-    case RankEventType::kHeartbeat:
-      return v1::RankEvent::HEARTBEAT;
-    case RankEventType::kWarning:
-      return v1::RankEvent::WARNING;
-    case RankEventType::kFailed:
-      return v1::RankEvent::FAILED;
-    case RankEventType::kDone:
-      return v1::RankEvent::DONE;
-  }
-  return v1::RankEvent::TYPE_UNSPECIFIED;
-}
-
-std::string Text(const nlohmann::json& fields, const char* key) {
-  auto it = fields.find(key);
-  return it != fields.end() && it->is_string() ? it->get<std::string>() : "";
-}
-
-bool Has(const std::vector<std::string>& environment, std::string_view name) {
-  return std::ranges::any_of(environment, [&](const std::string& entry) {
-    return entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=';
-  });
-}
-
 }  // namespace
 
-WorkerAgent::WorkerAgent(EventLoop& loop, Spawner& spawner, AgentLink& link, AgentOptions options)
-    : loop_(loop), spawner_(spawner), link_(link), options_(std::move(options)) {
-  absl::StatusOr<Pipe> lifeline = MakePipe();
-  AM_CHECK(lifeline.ok());
-  lifeline_ = std::move(*lifeline);
+WorkerAgent::WorkerAgent(EventLoop& loop, Spawner& spawner, AgentOptions options)
+    : loop_(loop), spawner_(spawner), options_(std::move(options)), instance_(RandomBase32(16)) {}
+
+WorkerAgent::~WorkerAgent() {
+  AM_CHECK(Idle());
+  Disconnected();
+  if (kill_timer_) loop_.Cancel(*kill_timer_);
 }
 
-WorkerAgent::~WorkerAgent() { AM_CHECK(attempt_ == nullptr); }
+// ---- the controller ----
 
-void WorkerAgent::SayHello() {
+void WorkerAgent::Connected(AgentLink& link) {
+  outbox_.Connected(link, Hello());
+  ScheduleHeartbeat();
+}
+
+void WorkerAgent::Disconnected() {
+  outbox_.Disconnected();
+  if (heartbeat_timer_) loop_.Cancel(*std::exchange(heartbeat_timer_, std::nullopt));
+}
+
+v1::AgentMessage WorkerAgent::Hello() const {
   v1::AgentMessage message;
   v1::AgentHello* hello = message.mutable_hello();
   char host[256] = "";
   gethostname(host, sizeof host - 1);
-  hello->set_node(host);
+  hello->set_node(options_.node.empty() ? host : options_.node);
   hello->set_pid(getpid());
+  hello->set_instance(instance_);
+  hello->set_version(options_.version);
+  hello->set_gpus(options_.gpus);
+  hello->set_cpu_slots(std::max(1, options_.cpu_slots));
+  hello->set_nvlink_domain(options_.nvlink_domain);
+  hello->set_host(options_.host);
   if (absl::StatusOr<std::string> boot_id = ReadFile("/proc/sys/kernel/random/boot_id");
       boot_id.ok()) {
     hello->set_boot_id(boot_id->substr(0, boot_id->find('\n')));
   }
-  link_.Send(std::move(message));
+  return message;
+}
+
+void WorkerAgent::ScheduleHeartbeat() {
+  TimePoint now = loop_.clock().Now();
+  heartbeat_timer_ = loop_.RunAt(now + options_.heartbeat_interval, [this] {
+    v1::AgentMessage message;
+    message.mutable_heartbeat()->set_t_unix_ns(loop_.clock().UnixNanos());
+    outbox_.TellNews(std::move(message));
+    ScheduleHeartbeat();
+  });
 }
 
 void WorkerAgent::Handle(const v1::ControllerMessage& message) {
+  auto to_ranks = [this](const auto& order, const ControlMessage& said) {
+    if (Attempt* attempt = Find(order.job(), order.attempt())) attempt->ToRanks(said);
+  };
   switch (message.body_case()) {
     case v1::ControllerMessage::kStartRanks:
       return Start(message.start_ranks());
-    case v1::ControllerMessage::kRendezvous: {
-      const v1::Rendezvous& rendezvous = message.rendezvous();
-      if (!IsCurrent(rendezvous.job(), rendezvous.attempt())) return;
-      return ToRanks({.type = ControlType::kRendezvous,
-                      .address = rendezvous.address(),
-                      .prefix = rendezvous.prefix()});
+    case v1::ControllerMessage::kRendezvous:
+      return to_ranks(message.rendezvous(), {.type = ControlType::kRendezvous,
+                                             .address = message.rendezvous().address(),
+                                             .prefix = message.rendezvous().prefix()});
+    case v1::ControllerMessage::kLeaveRanks:
+      return to_ranks(message.leave_ranks(),
+                      {.type = ControlType::kLeave, .grace_ms = message.leave_ranks().grace_ms()});
+    case v1::ControllerMessage::kKillRanks: {
+      const v1::KillRanks& kill = message.kill_ranks();
+      if (Attempt* attempt = Find(kill.job(), kill.attempt())) attempt->Kill(kill.because());
+      return AfterEmptying();
     }
-    case v1::ControllerMessage::kLeaveRanks: {
-      const v1::LeaveRanks& leave = message.leave_ranks();
-      if (!IsCurrent(leave.job(), leave.attempt())) return;
-      return ToRanks({.type = ControlType::kLeave, .grace_ms = leave.grace_ms()});
-    }
-    case v1::ControllerMessage::kKillRanks:
-      if (!IsCurrent(message.kill_ranks().job(), message.kill_ranks().attempt())) return;
-      return Kill(message.kill_ranks().because());
+    case v1::ControllerMessage::kForgetAttempt:
+      return Forget({message.forget_attempt().job(), message.forget_attempt().attempt()});
     case v1::ControllerMessage::BODY_NOT_SET:
-      return;  // of a newer controller
+      return;  // the answer to the hello, or of a newer controller
   }
 }
 
-void WorkerAgent::Shutdown(std::string because, std::function<void()> done) {
-  if (attempt_ == nullptr) return done();
+void WorkerAgent::Shutdown(std::string because, Duration grace, std::function<void()> done) {
+  leaving_ = true;
   on_idle_ = std::move(done);
-  Kill(because);
-}
-
-void WorkerAgent::Start(const v1::StartRanks& start) {
-  if (IsCurrent(start.job(), start.attempt())) return;  // said twice
-  if (attempt_ != nullptr) {
-    v1::AgentMessage message;
-    v1::StartFailed* failed = message.mutable_start_failed();
-    failed->set_job(start.job());
-    failed->set_attempt(start.attempt());
-    failed->set_message(absl::StrCat("attempt ", attempt_->number, " of ", attempt_->job,
-                                     " still runs on this node"));
-    link_.Send(std::move(message));
-    return;
+  for (auto& [key, attempt] : attempts_) {
+    if (attempt->state() == Attempt::State::kWaiting) attempt->Refuse(because);
   }
-  attempt_ = std::make_unique<Attempt>();
-  attempt_->job = start.job();
-  attempt_->number = start.attempt();
-  attempt_->folder =
-      absl::StrCat(options_.state_dir, "/jobs/", start.job(), "/attempt-", start.attempt());
-  if (absl::Status status = StartAll(start); !status.ok()) {
-    v1::AgentMessage message;
-    v1::StartFailed* failed = message.mutable_start_failed();
-    Stamp(failed);
-    failed->set_message(std::string(status.message()));
-    link_.Send(std::move(message));
-    Kill("the attempt could not be started");
-    if (!AnyRunning()) Sweep();
+  if (grace <= Duration{}) {
+    KillAll(because);
+  } else {
+    for (auto& [key, attempt] : attempts_) {
+      attempt->ToRanks({.type = ControlType::kLeave,
+                        .grace_ms = std::chrono::ceil<std::chrono::milliseconds>(grace).count()});
+    }
+    if (kill_timer_) loop_.Cancel(*kill_timer_);
+    kill_timer_ = loop_.RunAt(loop_.clock().Now() + grace, [this, because] { KillAll(because); });
+  }
+  AfterEmptying();
+}
+
+// ---- attempts ----
+
+Attempt* WorkerAgent::Find(const std::string& job, int64_t attempt) {
+  auto found = attempts_.find({job, attempt});
+  return found == attempts_.end() ? nullptr : found->second.get();
+}
+
+void WorkerAgent::Start(const v1::StartRanks& order) {
+  AttemptKey key{order.job(), order.attempt()};
+  auto later = attempts_.lower_bound(key);
+  if (later != attempts_.end() && later->first.first == key.first) return;  // said twice, or void
+  for (auto earlier = attempts_.lower_bound({key.first, 0}); earlier != later;) {
+    Attempt& attempt = *(earlier++)->second;
+    attempt.forgotten = true;
+    attempt.Kill(absl::StrCat("attempt ", key.second, " takes its place"));
+  }
+  AfterEmptying();
+  auto& attempt = attempts_[key] =
+      std::make_unique<Attempt>(loop_, options_, outbox_, order, [this] { Sweep(); });
+  if (leaving_) {
+    attempt->Refuse("the agent of this node is leaving");
+    return AfterEmptying();
+  }
+  StartWaiting();
+}
+
+bool WorkerAgent::MayStart(const Attempt& attempt) const {
+  return std::ranges::none_of(attempts_, [&](const auto& entry) {
+    const Attempt& other = *entry.second;
+    return &other != &attempt && other.holds_slots() &&
+           (other.key().first == attempt.key().first || attempt.WantsSlotOf(other));
+  });
+}
+
+void WorkerAgent::StartWaiting() {
+  for (auto& [key, attempt] : attempts_) {
+    if (attempt->state() == Attempt::State::kWaiting && MayStart(*attempt)) {
+      attempt->Start(spawner_);
+    }
   }
 }
 
-absl::Status WorkerAgent::StartAll(const v1::StartRanks& start) {
-  AM_RETURN_IF_ERROR(MakeDirectories(attempt_->folder, 0700));
-  std::string spec_path = attempt_->folder + "/rank_spec.json";
-  AM_RETURN_IF_ERROR(WriteSpec(start, spec_path));
-  StoreSocket store;
-  if (!start.store_bind_host().empty()) {
-    AM_ASSIGN_OR_RETURN(store, BindStore(start.store_bind_host()));
+// Before it is empty there is still something to see to, though nobody wants to hear of it.
+void WorkerAgent::Forget(const AttemptKey& key) {
+  Attempt* attempt = Find(key.first, key.second);
+  if (attempt == nullptr) return;
+  attempt->forgotten = true;
+  AfterEmptying();
+}
+
+void WorkerAgent::KillAll(const std::string& because) {
+  for (auto& [key, attempt] : attempts_) attempt->Kill(because);
+}
+
+bool WorkerAgent::Idle() const {
+  return std::ranges::all_of(
+      attempts_, [](const auto& entry) { return entry.second->state() == Attempt::State::kEmpty; });
+}
+
+void WorkerAgent::AfterEmptying() {
+  std::erase_if(attempts_, [this](const auto& entry) {
+    const Attempt& attempt = *entry.second;
+    bool done = attempt.state() == Attempt::State::kEmpty && attempt.forgotten;
+    if (done) outbox_.Forget(attempt.key());
+    return done;
+  });
+  if (!leaving_) StartWaiting();
+  if (on_idle_ && Idle()) std::exchange(on_idle_, nullptr)();
+}
+
+// ---- what ranks left behind ----
+
+Attempt* WorkerAgent::OwnerOf(const Stray& stray) const {
+  Attempt* last = nullptr;
+  int here = 0;
+  for (const auto& [key, attempt] : attempts_) {
+    if (!attempt->holds_slots()) continue;
+    if (IsOf(stray, attempt->marks())) return attempt.get();
+    last = attempt.get();
+    ++here;
   }
-  std::vector<std::string> environment = options_.environment;
-  if (!Has(environment, "OMP_NUM_THREADS")) {
-    int threads = std::max(1, options_.cores / std::max(1, start.ranks_size()));
-    environment.push_back(absl::StrCat("OMP_NUM_THREADS=", threads));
-  }
-  if (!Has(environment, "OMP_WAIT_POLICY")) environment.push_back("OMP_WAIT_POLICY=passive");
-
-  for (const v1::RankPlace& place : start.ranks()) {
-    RankProcess process{.rank = place.rank(),
-                        .local_rank = place.local_rank(),
-                        .world_size = start.world_size(),
-                        .program = options_.rank_program,
-                        .spec_path = spec_path,
-                        .log_path = absl::StrCat(attempt_->folder, "/rank-", place.rank(), ".log"),
-                        .environment = environment,
-                        .lifeline_fd = lifeline_.read.get(),
-                        .store_fd = place.rank() == 0 ? store.fd.get() : -1};
-    size_t index = attempt_->ranks.size();
-    RankSupervisor::Callbacks callbacks{
-        .on_event = [this, index](
-                        const RankEvent& event,
-                        std::string_view line) { OnEvent(*attempt_->ranks[index], event, line); },
-        .on_exited = [this,
-                      index](const ExitState& exit) { OnExited(*attempt_->ranks[index], exit); }};
-    attempt_->ranks.push_back(
-        std::make_unique<RankSupervisor>(loop_, std::move(process), std::move(callbacks)));
-    RankSupervisor& rank = *attempt_->ranks.back();
-    AM_RETURN_IF_ERROR(rank.Start(spawner_));
-
-    v1::AgentMessage message;
-    v1::RankStarted* started = message.mutable_rank_started();
-    Stamp(started);
-    started->set_rank(rank.rank());
-    started->set_pid(rank.pid());
-    started->set_log_path(rank.log().path());
-    link_.Send(std::move(message));
-  }
-  if (store.fd.valid()) {
-    v1::AgentMessage message;
-    v1::StoreListening* listening = message.mutable_store_listening();
-    Stamp(listening);
-    listening->set_port(store.port);
-    link_.Send(std::move(message));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status WorkerAgent::WriteSpec(const v1::StartRanks& start, const std::string& path) const {
-  nlohmann::json spec = nlohmann::json::parse(start.rank_spec_json(), nullptr, false);
-  if (!spec.is_object()) return absl::InvalidArgumentError("the rank spec is no JSON object");
-  spec["job"] = start.job();
-  spec["attempt"] = start.attempt();
-  if (start.resume_own_checkpoint()) {
-    spec["checkpoint"]["fresh"] = false;
-    spec["checkpoint"]["restore_from"] = "";
-  }
-  return WriteFile(path, spec.dump(1) + "\n", 0600);  // a recipe may hold tokens
-}
-
-void WorkerAgent::Kill(const std::string& because) {
-  if (attempt_ == nullptr) return;
-  for (auto& rank : attempt_->ranks) rank->Kill(because);
-}
-
-void WorkerAgent::ToRanks(const ControlMessage& message) {
-  for (auto& rank : attempt_->ranks) rank->Send(message);
-}
-
-bool WorkerAgent::IsCurrent(const std::string& job, int64_t attempt) const {
-  return attempt_ != nullptr && attempt_->job == job && attempt_->number == attempt;
-}
-
-void WorkerAgent::OnEvent(const RankSupervisor& rank, const RankEvent& event,
-                          std::string_view line) {
-  // The rank is known by its pipe; what it says of itself is not needed, and a script may not know.
-  v1::AgentMessage message;
-  v1::RankEvent* sent = message.mutable_rank_event();
-  Stamp(sent);
-  sent->set_rank(rank.rank());
-  sent->set_type(TypeOf(event.type));
-  auto step = event.fields.find("step");
-  if (step != event.fields.end() && step->is_number_integer()) sent->set_step(step->get<int64_t>());
-  bool ready = event.type == RankEventType::kReady;
-  bool done = event.type == RankEventType::kDone;
-  sent->set_path(Text(event.fields, ready ? "restored_from" : "path"));
-  sent->set_kind(Text(event.fields, done ? "reason" : "kind"));
-  sent->set_message(Text(event.fields, "message"));
-  sent->set_json(std::string(line));
-  link_.Send(std::move(message));
-}
-
-void WorkerAgent::OnExited(const RankSupervisor& rank, const ExitState& exit) {
-  v1::AgentMessage message;
-  v1::RankExited* exited = message.mutable_rank_exited();
-  Stamp(exited);
-  exited->set_rank(rank.rank());
-  exited->set_exit_code(exit.code);
-  exited->set_signal(exit.signal);
-  exited->set_core_dumped(exit.core_dumped);
-  exited->set_killed_because(rank.killed_because());
-  for (std::string& kept : rank.log().last_lines()) exited->add_last_lines(std::move(kept));
-  exited->set_log_path(rank.log().path());
-  link_.Send(std::move(message));
-  // On the next turn: a supervisor is still calling us.
-  if (!AnyRunning()) loop_.Post([this] { Sweep(); });
-}
-
-bool WorkerAgent::AnyRunning() const {
-  return std::ranges::any_of(attempt_->ranks, [](const auto& rank) { return rank->running(); });
+  return here == 1 ? last : nullptr;
 }
 
 void WorkerAgent::Sweep() {
-  std::vector<pid_t> strays = spawner_.Strays({});
-  std::erase_if(strays, [](pid_t pid) { return Reap(pid).has_value(); });
-  TimePoint now = loop_.clock().Now();
-  if (!sweep_until_) sweep_until_ = now + options_.kill_patience;
-  // A reaped process may have passed children of its own on to us: only a look that finds nothing
-  // ends it.
-  if (strays.empty() && spawner_.Strays({}).empty()) return BecomeIdle({});
-  if (now >= *sweep_until_) return BecomeIdle(std::move(strays));
-  for (pid_t pid : strays) kill(pid, SIGKILL);
-  loop_.RunAt(now + kSweepInterval, [this] { Sweep(); });
-}
+  if (sweep_timer_) loop_.Cancel(*std::exchange(sweep_timer_, std::nullopt));
+  std::set<pid_t> ranks;
+  for (const auto& [key, attempt] : attempts_) ranks.merge(attempt->RunningRanks());
+  std::map<Attempt*, std::vector<pid_t>> left;
+  bool reaped = false;
+  bool unknown_exiting = false;
+  for (pid_t pid : spawner_.Strays(ranks)) {
+    if (Reap(pid)) {
+      reaped = true;
+      continue;
+    }
+    Stray stray = LookAt(pid);
+    if (Attempt* owner = OwnerOf(stray)) {
+      left[owner].push_back(pid);
+    } else if (stray.exiting) {
+      unknown_exiting = true;
+    } else if (left_alone_.insert(pid).second) {
+      LogWarning(absl::StrCat("process ", pid, " was left behind by a rank and bears no mark of ",
+                              "its job; it is let live until one job alone is on this node"));
+    }
+  }
 
-void WorkerAgent::BecomeIdle(std::vector<pid_t> unkillable) {
-  v1::AgentMessage message;
-  v1::AttemptEmpty* empty = message.mutable_attempt_empty();
-  Stamp(empty);
-  for (pid_t pid : unkillable) empty->add_unkillable_pids(pid);
-  attempt_.reset();
-  sweep_until_.reset();
-  link_.Send(std::move(message));
-  if (on_idle_) std::exchange(on_idle_, nullptr)();
+  TimePoint now = loop_.clock().Now();
+  bool again = false;
+  std::vector<std::pair<Attempt*, std::vector<pid_t>>> emptied;
+  for (auto& [key, attempt] : attempts_) {
+    if (attempt->state() != Attempt::State::kSweeping) continue;
+    if (!attempt->sweep_until) attempt->sweep_until = now + options_.kill_patience;
+    std::vector<pid_t>& strays = left[attempt.get()];
+    // A reaped process may have passed children of its own on to us: only a look that finds nothing
+    // ends it. One that is on its way out shows no marks, and may be of any attempt.
+    bool clean = strays.empty() && !reaped && !unknown_exiting;
+    if (clean || now >= *attempt->sweep_until) {
+      emptied.emplace_back(attempt.get(), std::move(strays));
+      continue;
+    }
+    for (pid_t pid : strays) kill(pid, SIGKILL);
+    again = true;
+  }
+  if (again) sweep_timer_ = loop_.RunAt(now + kSweepInterval, [this] { Sweep(); });
+  for (auto& [attempt, unkillable] : emptied) attempt->BecomeEmpty(unkillable);
+  if (!emptied.empty()) AfterEmptying();
 }
 
 }  // namespace am::agent

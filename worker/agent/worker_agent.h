@@ -1,92 +1,77 @@
-// WorkerAgent: what runs on a node for a job. Starts the ranks of an attempt, supervises them,
-// relays what they say, and verifies that nothing is left of them.
+// WorkerAgent: what runs on a node. Starts the ranks of attempts, supervises them, relays what they
+// say, and verifies that nothing is left of them.
 //
-// On the agent's loop; talks to the controller through an AgentLink (gRPC: controller_link.h). One
-// attempt at a time:
+// On the agent's loop; talks to the controller through an AgentLink (gRPC: controller_link.h), of
+// which it may have none for a while: the ranks go on. Attempts of several jobs run beside each
+// other on slots of their own (attempt.h); one whose slots are not free yet waits for them. A later
+// attempt of a job takes the place of an earlier one.
 //
-//   idle ──StartRanks──▶ running ──last rank ended──▶ sweeping ──nothing left──▶ idle
-//   (AttemptEmpty)
-//
-// While it sweeps, what the ranks left behind (double forks, sessions of their own) is found as our
-// own children, killed and reaped, until there are none.
+// When the ranks of an attempt have ended, what they left behind (double forks, sessions of their
+// own) is found as our own children, told apart by its marks (stray.h), killed and reaped, until
+// there is none.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "amctl/v1/agent.pb.h"
 #include "common/event_loop.h"
-#include "common/file.h"
 #include "common/process.h"
-#include "worker/agent/rank_supervisor.h"
+#include "worker/agent/agent_options.h"
+#include "worker/agent/attempt.h"
+#include "worker/agent/outbox.h"
 
 namespace am::agent {
 
-// The way to the controller. An interface, because it is an I/O edge.
-class AgentLink {
- public:
-  virtual ~AgentLink() = default;
-  virtual void Send(amctl::v1::AgentMessage message) = 0;
-};
-
-struct AgentOptions {
-  std::string state_dir;     // logs go to <state_dir>/jobs/<job>/attempt-<n>/rank-<r>.log
-  std::string rank_program;  // am-rank
-  std::vector<std::string> environment;               // of the ranks, NAME=value
-  int cores = 1;                                      // of this node, to be divided among the ranks
-  Duration kill_patience = std::chrono::seconds(10);  // until a process counts as unkillable
-};
-
 class WorkerAgent {
  public:
-  WorkerAgent(EventLoop& loop, Spawner& spawner, AgentLink& link, AgentOptions options);
-  ~WorkerAgent();  // idle
+  WorkerAgent(EventLoop& loop, Spawner& spawner, AgentOptions options);
+  ~WorkerAgent();  // no attempt runs
   WorkerAgent(const WorkerAgent&) = delete;
 
-  void SayHello();
+  // Says hello, and again all that the controller has not said may be forgotten.
+  void Connected(AgentLink& link);
+  void Disconnected();
+  bool connected() const { return outbox_.connected(); }
   void Handle(const amctl::v1::ControllerMessage& message);
-  // Kills what runs, and calls back when it is idle.
-  void Shutdown(std::string because, std::function<void()> done);
+  // Asks what runs to save and leave (no grace: kills it), kills it when the grace is over, and
+  // calls back when nothing is left. Nothing is started any more. A second call can only hasten it.
+  void Shutdown(std::string because, Duration grace, std::function<void()> done);
 
  private:
-  struct Attempt {
-    std::string job;
-    int64_t number = 0;
-    std::string folder;
-    std::vector<std::unique_ptr<RankSupervisor>> ranks;
-  };
+  using Attempts = std::map<AttemptKey, std::unique_ptr<Attempt>>;
 
-  void Start(const amctl::v1::StartRanks& start);
-  absl::Status StartAll(const amctl::v1::StartRanks& start);
-  absl::Status WriteSpec(const amctl::v1::StartRanks& start, const std::string& path) const;
-  void Kill(const std::string& because);
-  void ToRanks(const ControlMessage& message);
-  bool IsCurrent(const std::string& job, int64_t attempt) const;
+  amctl::v1::AgentMessage Hello() const;
+  void ScheduleHeartbeat();
 
-  void OnEvent(const RankSupervisor& rank, const RankEvent& event, std::string_view line);
-  void OnExited(const RankSupervisor& rank, const ExitState& exit);
-  bool AnyRunning() const;
+  void Start(const amctl::v1::StartRanks& order);
+  void StartWaiting();
+  bool MayStart(const Attempt& attempt) const;
+  void Forget(const AttemptKey& key);
+  Attempt* Find(const std::string& job, int64_t attempt);
+  void KillAll(const std::string& because);
 
   void Sweep();
-  void BecomeIdle(std::vector<pid_t> unkillable);
-
-  template <typename Body>
-  void Stamp(Body* body) const {
-    body->set_job(attempt_->job);
-    body->set_attempt(attempt_->number);
-  }
+  Attempt* OwnerOf(const Stray& stray) const;
+  void AfterEmptying();
+  bool Idle() const;
 
   EventLoop& loop_;
   Spawner& spawner_;
-  AgentLink& link_;
-  AgentOptions options_;
-  Pipe lifeline_;
-  std::unique_ptr<Attempt> attempt_;
-  std::optional<TimePoint> sweep_until_;
+  const AgentOptions options_;
+  const std::string instance_;
+  Outbox outbox_;
+  Attempts attempts_;  // the empty ones too, until they are forgotten
+  std::optional<EventLoop::TimerId> heartbeat_timer_;
+  std::optional<EventLoop::TimerId> sweep_timer_;
+  std::optional<EventLoop::TimerId> kill_timer_;  // of Shutdown
+  std::set<pid_t> left_alone_;                    // strays of nobody knows whom, reported
+  bool leaving_ = false;
   std::function<void()> on_idle_;
 };
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/worker/agent/fake_link.h"
 
 namespace am::agent {
 namespace {
@@ -21,16 +22,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
-
-class FakeLink final : public AgentLink {
- public:
-  void Send(v1::AgentMessage message) override {
-    sent.push_back(message);
-    if (on_message) on_message(message);
-  }
-  std::vector<v1::AgentMessage> sent;
-  std::function<void(const v1::AgentMessage&)> on_message;
-};
 
 class WorkerAgentTest : public testing::Test {
  protected:
@@ -49,7 +40,9 @@ class WorkerAgentTest : public testing::Test {
                          .rank_program = program_,
                          .environment = {"PATH=/usr/bin:/bin", "FAKE_RANK=" + script},
                          .cores = 8};
-    WorkerAgent agent(loop_, spawner_, link_, options);
+    WorkerAgent agent(loop_, spawner_, options);
+    agent.Connected(link_);
+    link_.sent.clear();
     link_.on_message = [&](const v1::AgentMessage& message) {
       if (message.has_attempt_empty()) loop_.Stop();
       if (on_message) loop_.Post([&agent, on_message, message] { on_message(agent, message); });
@@ -169,8 +162,8 @@ TEST_F(WorkerAgentTest, DropsLinesThatAreNoEvents) {
 
 TEST_F(WorkerAgentTest, CapturesBytesAsTheyAre) {
   Run("printf 'plain\\n\\200\\303\\n\\000nul\\n10%%\\r20%%\\r\\nno newline'; echo err >&2");
-  EXPECT_EQ(Log(0), "plain\n\x80\xc3\n" + std::string("\0nul\n", 5) +
-                        "10%\r20%\r\nno newlineerr\n");
+  EXPECT_EQ(Log(0),
+            "plain\n\x80\xc3\n" + std::string("\0nul\n", 5) + "10%\r20%\r\nno newlineerr\n");
   EXPECT_THAT(Exits()[0].last_lines(), ElementsAre("plain", "\x80\xc3", std::string("\0nul", 4),
                                                    "10%\r20%\r", "no newlineerr"));
 }
@@ -271,7 +264,7 @@ TEST_F(WorkerAgentTest, ShutdownLeavesNothing) {
   Run("ready 0; hang", 2, [&](WorkerAgent& agent, const v1::AgentMessage& message) {
     static int ready = 0;
     if (IsReady(message) && ++ready == 2)
-      agent.Shutdown("the controller is gone", [&] { idle = true; });
+      agent.Shutdown("the controller is gone", {}, [&] { idle = true; });
   });
   EXPECT_TRUE(idle);
   EXPECT_EQ(Exits().size(), 2u);
