@@ -34,6 +34,10 @@ absl::StatusOr<std::string> ReadFile(const std::string& path);
 // Writes everything, through interruptions and short writes.
 absl::Status WriteAll(int fd, std::string_view bytes);
 
+// False as well where it cannot be told.
+bool Exists(const std::string& path);
+bool IsDirectory(const std::string& path);
+
 std::string Basename(std::string_view path);
 std::string Getenv(const char* name);  // empty when unset
 

@@ -3,11 +3,10 @@
 #include <glob.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "common/file.h"
 #include "launcher/model/config.h"
 #include "launcher/recipe/schema.h"
 
@@ -17,24 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 using recipe::Names;
 using recipe::Value;
-
-bool Exists(const std::string& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
-bool IsDirectory(const std::string& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
-}
-
-// `org/name` or `name`; what begins like a path is one.
-bool CouldBeHubId(std::string_view name) {
-  if (name.empty() || name.front() == '/' || name.front() == '.' || name.front() == '~') {
-    return false;
-  }
-  return std::count(name.begin(), name.end(), '/') <= 1 && name.back() != '/';
-}
 
 // `hf://org/name/part` is the data set org/name.
 std::string WithoutScheme(std::string name) {
@@ -141,7 +122,7 @@ class PathChecker {
                 const char* example) {
     if (Exists(name)) return;
     std::string cure = absl::StrCat("use --", key, "=", example);
-    if (!CouldBeHubId(name)) {
+    if (!model::CouldBeHubId(name)) {
       Report(key, absl::StrCat("no such file or directory: ", name), cure);
     } else if (auto cached = model::FindHubDirectory(kind, name, cache_); !cached.ok()) {
       Report(key, std::string(cached.status().message()), absl::StrCat("download it, or ", cure));

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "common/file.h"
+
 namespace am::model {
 namespace {
 
@@ -24,11 +26,6 @@ int64_t IntOr(const json& config, const char* key, int64_t otherwise) {
 bool BoolOr(const json& config, const char* key, bool otherwise) {
   auto found = config.find(key);
   return found != config.end() && found->is_boolean() ? found->get<bool>() : otherwise;
-}
-
-bool IsDirectory(const fs::path& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
 }
 
 }  // namespace
@@ -118,6 +115,13 @@ absl::StatusOr<ModelConfig> ReadModelConfig(const std::string& directory, const 
         absl::StrCat(path, ": ", std::string(config.status().message())));
   }
   return config;
+}
+
+bool CouldBeHubId(std::string_view name) {
+  if (name.empty() || name.front() == '/' || name.front() == '.' || name.front() == '~') {
+    return false;
+  }
+  return std::count(name.begin(), name.end(), '/') <= 1 && name.back() != '/';
 }
 
 std::string HuggingFaceCache(const Environment& environment) {

@@ -52,6 +52,9 @@ absl::StatusOr<ModelConfig> ReadModelConfig(
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 std::string HuggingFaceCache(const Environment& environment);
 
+// `org/name` or `name`; what begins like a path is one.
+bool CouldBeHubId(std::string_view name);
+
 enum class HubKind { kModel, kDataset };
 // The snapshot of a hub id in the cache: the one of `main`, or the only one. NotFound says where it
 // looked.

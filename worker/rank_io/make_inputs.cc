@@ -2,11 +2,9 @@
 
 #include <absl/strings/str_cat.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
+#include "common/file.h"
 #include "launcher/recipe/suggest.h"
 
 namespace am {
@@ -18,23 +16,6 @@ using recipe::Severity;
 
 constexpr size_t kMaxTemplateBytes = 1 << 20;
 
-bool Exists(const std::string& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
-bool IsDirectory(const std::string& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
-}
-
-// A hub id has at most one slash and does not begin like a path.
-bool CouldBeHubId(const std::string& name) {
-  if (name.empty() || name.front() == '/' || name.front() == '.' || name.front() == '~')
-    return false;
-  return std::count(name.begin(), name.end(), '/') <= 1 && name.back() != '/';
-}
-
 bool HasFileEnding(const fs::path& directory, std::initializer_list<std::string_view> endings) {
   std::error_code error;
   for (fs::recursive_directory_iterator entry(directory, error), end; !error && entry != end;
@@ -45,13 +26,6 @@ bool HasFileEnding(const fs::path& directory, std::initializer_list<std::string_
     }
   }
   return false;
-}
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 std::string Reason(const absl::Status& status) { return std::string(status.message()); }
@@ -102,7 +76,7 @@ std::optional<std::string> InputFinder::FindModelDirectory(const std::string& ke
                   "name the directory that holds config.json");
     return std::nullopt;
   }
-  if (!CouldBeHubId(name)) {
+  if (!model::CouldBeHubId(name)) {
     recipe_.Error(out_, key, absl::StrCat("no such directory: ", local),
                   absl::StrCat("use ", cure));
     return std::nullopt;
@@ -198,7 +172,7 @@ std::optional<std::string> InputFinder::FindDataPath(const std::string& key,
   if (Exists(local)) return local;
   std::string cure =
       absl::StrCat("--", key, "=/path/to/data (a .json or .jsonl file, or a directory)");
-  if (!CouldBeHubId(name)) {
+  if (!model::CouldBeHubId(name)) {
     recipe_.Error(out_, key, absl::StrCat("no such file or directory: ", local),
                   absl::StrCat("use ", cure));
     return std::nullopt;
@@ -278,7 +252,7 @@ std::string InputFinder::ChatTemplate() {
                   "name a .jinja file");
     return "";
   }
-  std::string text = ReadFile(path);
+  std::string text = ReadFile(path).value_or("");
   json file = json::parse(text, nullptr, false);
   if (file.is_object() && file.contains("chat_template") && file["chat_template"].is_string()) {
     return file["chat_template"].get<std::string>();
