@@ -65,10 +65,9 @@ void EventLoop::Stop() {
 }
 
 void EventLoop::Post(Task task) {
-  {
-    std::lock_guard lock(mutex_);
-    posted_.push_back(std::move(task));
-  }
+  // The wake-up, too, under the lock: the loop may run the task and be destroyed at once.
+  std::lock_guard lock(mutex_);
+  posted_.push_back(std::move(task));
   uint64_t one = 1;
   [[maybe_unused]] ssize_t ignored = write(wakeup_.get(), &one, sizeof one);
 }

@@ -24,7 +24,10 @@ TEST_F(RecordedRuns, AreLaidOutAsTheirRowsSay) {
     const ParallelDims& d = run.plan->dims;
     const Batch& b = run.plan->batch;
     auto expect = [&](const char* column, int64_t value) {
-      if (std::optional<double> figure = run.Figure(column)) EXPECT_EQ(value, *figure) << column;
+      std::optional<double> figure = run.Figure(column);
+      if (figure) {
+        EXPECT_EQ(value, *figure) << column;
+      }
     };
     expect("gpus", d.world());
     expect("gbs", b.global_batch_size);
