@@ -97,6 +97,23 @@ bool Exists(const std::string& path) {
   return std::filesystem::exists(path, error);
 }
 
+std::string NearestThere(const std::string& path) {
+  std::filesystem::path there = path;
+  while (!there.empty() && !Exists(there.string())) {
+    std::filesystem::path above = there.parent_path();
+    if (above == there) break;
+    there = above;
+  }
+  return there.empty() ? "." : there.string();
+}
+
+std::optional<double> FreeBytes(const std::string& path) {
+  std::error_code error;
+  std::filesystem::space_info space = std::filesystem::space(NearestThere(path), error);
+  if (error) return std::nullopt;
+  return static_cast<double>(space.available);
+}
+
 bool IsDirectory(const std::string& path) {
   std::error_code error;
   return std::filesystem::is_directory(path, error);

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -37,6 +38,10 @@ absl::Status WriteAll(int fd, std::string_view bytes);
 // False as well where it cannot be told.
 bool Exists(const std::string& path);
 bool IsDirectory(const std::string& path);
+// The path itself or the nearest directory above it that is there.
+std::string NearestThere(const std::string& path);
+// Bytes that this user may still write where `path` is or will be; nothing where that is not known.
+std::optional<double> FreeBytes(const std::string& path);
 
 std::string Basename(std::string_view path);
 std::string Getenv(const char* name);  // empty when unset

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "common/file.h"
+#include "launcher/plan/checkpoint_size.h"
 #include "launcher/plan/plan.h"
 #include "worker/rank_io/make_rank_spec.h"
 
@@ -45,6 +47,12 @@ PreparedJob PrepareJob(const PrepareOptions& options, const plan::Cluster& clust
                                       .cores = options.cores,
                                       .environment = options.load.environment});
   if (!add(std::move(made.diagnostics)) || !made.spec) return prepared;
+  if (auto size = plan::SizeOfCheckpoint(recipe, options.load.environment)) {
+    recipe::Diagnostics disk;
+    std::optional<double> free = FreeBytes(made.spec->checkpoint.dir);
+    if (free) plan::CheckDisk(recipe, *size, *free, disk);
+    if (!add(std::move(disk))) return prepared;
+  }
 
   JobSpec& spec = prepared.spec.emplace();
   spec.id = options.job_id;

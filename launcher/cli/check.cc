@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <iostream>
 
+#include "common/file.h"
 #include "common/status_macros.h"
 #include "launcher/cli/check_paths.h"
 #include "launcher/plan/checkpoint_size.h"
@@ -57,7 +57,10 @@ void LookForPaths(const recipe::Recipe& recipe, const std::optional<plan::Plan>&
     found = MakeRankSpec(recipe, *plan, {.job = "check", .environment = EnvironmentVariable})
                 .diagnostics;
   }
-  if (plan) CheckSpace(recipe, *plan, found);
+  if (auto size = plan::SizeOfCheckpoint(recipe, EnvironmentVariable)) {
+    std::optional<double> free = FreeBytes(recipe.String("checkpoint.checkpoint_dir"));
+    if (free) plan::CheckDisk(recipe, *size, *free, found);
+  }
   size_t deep = found.size();
   for (recipe::Diagnostic& diagnostic : CheckPaths(recipe, EnvironmentVariable)) {
     bool said = std::any_of(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(deep),
@@ -91,16 +94,6 @@ bool IsTerminal(const std::ostream& stream) {
 }
 
 }  // namespace
-
-void CheckSpace(const recipe::Recipe& recipe, const plan::Plan& plan, recipe::Diagnostics& out) {
-  if (!plan.estimates.workload) return;
-  std::error_code error;
-  std::filesystem::space_info space =
-      std::filesystem::space(NearestThere(recipe.String("checkpoint.checkpoint_dir")), error);
-  if (error) return;  // said where the directory is looked at
-  plan::CheckDisk(recipe, plan::SizeOfCheckpoint(*plan.estimates.workload, recipe),
-                  static_cast<double>(space.available), out);
-}
 
 std::optional<std::string> EnvironmentVariable(const std::string& name) {
   const char* value = std::getenv(name.c_str());

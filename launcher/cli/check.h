@@ -40,9 +40,6 @@ struct Checked {
 // place in the cluster's file.
 std::optional<plan::Cluster> NamedCluster(const std::string& name, recipe::Diagnostics& out);
 
-// Whether the disk holds the checkpoints, where the model is known.
-void CheckSpace(const recipe::Recipe& recipe, const plan::Plan& plan, recipe::Diagnostics& out);
-
 // Without a cluster only what no machines at all could meet is refused.
 Checked Check(const std::string& path, const CheckOptions& options,
               const std::optional<plan::Cluster>& cluster);

@@ -150,16 +150,6 @@ class PathChecker {
 
 }  // namespace
 
-std::string NearestThere(const std::string& path) {
-  fs::path there = path;
-  while (!there.empty() && !Exists(there.string())) {
-    fs::path above = there.parent_path();
-    if (above == there) break;
-    there = above;
-  }
-  return there.empty() ? "." : there.string();
-}
-
 recipe::Diagnostics CheckPaths(const recipe::Recipe& recipe,
                                const recipe::Environment& environment) {
   return PathChecker(recipe, environment).Check();

@@ -3,16 +3,11 @@
 // (recipe::Names); reads directories, opens nothing.
 #pragma once
 
-#include <string>
-
 #include "launcher/recipe/diagnostic.h"
 #include "launcher/recipe/environment.h"
 #include "launcher/recipe/recipe.h"
 
 namespace am::cli {
-
-// The directory itself or the nearest above it that is there.
-std::string NearestThere(const std::string& path);
 
 recipe::Diagnostics CheckPaths(const recipe::Recipe& recipe,
                                const recipe::Environment& environment);

@@ -3,6 +3,10 @@
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
 
+#include <memory>
+
+#include "launcher/plan/find_model.h"
+#include "launcher/plan/make_workload.h"
 #include "launcher/plan/sharding.h"
 
 namespace am::plan {
@@ -33,6 +37,16 @@ CheckpointSize SizeOfCheckpoint(const Workload& workload, const recipe::Recipe& 
     size.exported = size.weights;
   }
   return size;
+}
+
+std::optional<CheckpointSize> SizeOfCheckpoint(const recipe::Recipe& recipe,
+                                               const model::Environment& environment) {
+  std::optional<model::FoundConfig> found = FindModelOf(recipe, environment);
+  if (!found) return std::nullopt;
+  absl::StatusOr<model::ModelShape> shape = model::ShapeOf(found->config.json);
+  if (!shape.ok()) return std::nullopt;
+  auto shared = std::make_shared<const model::ModelShape>(*std::move(shape));
+  return SizeOfCheckpoint(TrainingOf(recipe, shared, NodeShape()).workload, recipe);
 }
 
 void CheckDisk(const recipe::Recipe& recipe, const CheckpointSize& size, double free_bytes,

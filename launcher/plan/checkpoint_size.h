@@ -4,6 +4,9 @@
 //   CheckDisk(recipe, size, free_bytes, diagnostics);
 #pragma once
 
+#include <optional>
+
+#include "launcher/model/config.h"
 #include "launcher/plan/workload.h"
 #include "launcher/recipe/recipe.h"
 
@@ -18,6 +21,9 @@ struct CheckpointSize {
 };
 
 CheckpointSize SizeOfCheckpoint(const Workload& workload, const recipe::Recipe& recipe);
+// Nothing where the model's weights are not known.
+std::optional<CheckpointSize> SizeOfCheckpoint(const recipe::Recipe& recipe,
+                                               const model::Environment& environment);
 
 // An error where not even one fits, a warning where not all that are kept do, with one more that is
 // being written while the oldest is still there.
