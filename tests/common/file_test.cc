@@ -3,16 +3,14 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "tests/support/temporary_folder.h"
+
 namespace am {
 namespace {
 
-std::string Folder() {
-  std::string path = testing::TempDir() + "/am_file_XXXXXX";
-  return mkdtemp(path.data());
-}
-
 TEST(File, MakesTheMissingDirectoriesForTheOwnerAlone) {
-  std::string path = Folder() + "/a/b/c";
+  TemporaryFolder folder;
+  std::string path = folder / "a/b/c";
   ASSERT_TRUE(MakeDirectories(path, 0700).ok());
   ASSERT_TRUE(MakeDirectories(path, 0700).ok());
   struct stat status;
@@ -21,7 +19,8 @@ TEST(File, MakesTheMissingDirectoriesForTheOwnerAlone) {
 }
 
 TEST(File, NamesTheDirectoryThatCannotBeMade) {
-  std::string path = Folder() + "/file";
+  TemporaryFolder folder;
+  std::string path = folder / "file";
   ASSERT_TRUE(WriteFile(path, "x", 0600).ok());
   absl::Status status = MakeDirectories(path + "/below", 0700);
   EXPECT_FALSE(status.ok());
@@ -29,7 +28,8 @@ TEST(File, NamesTheDirectoryThatCannotBeMade) {
 }
 
 TEST(File, ReplacesAFileAsAWhole) {
-  std::string path = Folder() + "/file";
+  TemporaryFolder folder;
+  std::string path = folder / "file";
   ASSERT_TRUE(WriteFile(path, "old and long", 0600).ok());
   ASSERT_TRUE(WriteFile(path, "new", 0600).ok());
   auto content = ReadFile(path);

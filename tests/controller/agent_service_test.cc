@@ -20,6 +20,7 @@
 #include "common/file.h"
 #include "controller/backend/job_driver.h"
 #include "controller/server/unix_listener.h"
+#include "tests/support/temporary_folder.h"
 #include "worker/agent/run_agent.h"
 
 namespace am::controller {
@@ -126,8 +127,6 @@ class AgentServiceTest : public testing::Test {
 
   AgentServiceTest() {
     signal(SIGPIPE, SIG_IGN);  // as the programs do: a rank may be gone when it is told
-    std::string folder = testing::TempDir() + "/am_service_XXXXXX";
-    folder_ = mkdtemp(folder.data());
   }
 
   std::string Socket() const { return folder_ + "/s"; }
@@ -194,7 +193,9 @@ class AgentServiceTest : public testing::Test {
   }
 
   SystemClock clock_;
-  std::string folder_, events_, said_;
+  TemporaryFolder own_folder_;
+  const std::string folder_ = own_folder_.path();
+  std::string events_, said_;
 };
 
 TEST_F(AgentServiceTest, SeesAJobToItsEnd) {
@@ -350,8 +351,8 @@ TEST_F(AgentServiceTest, RefusesASecondAgentUnderTheNameOfOneThatIsThere) {
 }
 
 TEST(UnixListener, IsForItsOwnerAloneAndLeavesNothing) {
-  std::string folder = testing::TempDir() + "/am_listen_XXXXXX";
-  std::string path = std::string(mkdtemp(folder.data())) + "/s";
+  TemporaryFolder folder;
+  std::string path = folder / "s";
   SystemClock clock;
   EventLoop loop(clock);
   {

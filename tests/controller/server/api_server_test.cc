@@ -9,7 +9,7 @@
 
 #include "common/file.h"
 #include "controller/server/grpc_address.h"
-#include "tests/controller/server/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace am::controller {
 namespace {

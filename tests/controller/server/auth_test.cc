@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "common/file.h"
-#include "tests/controller/server/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace am::controller {
 namespace {

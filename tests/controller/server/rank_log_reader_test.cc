@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "tests/controller/server/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace am::controller {
 namespace {

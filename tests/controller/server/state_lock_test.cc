@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/controller/server/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace am::controller {
 namespace {

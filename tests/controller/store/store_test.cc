@@ -11,6 +11,8 @@
 #include <fstream>
 #include <functional>
 
+#include "tests/support/temporary_folder.h"
+
 namespace am::controller {
 namespace {
 
@@ -20,40 +22,29 @@ using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class Folder {
- public:
-  Folder() {
-    std::string pattern = testing::TempDir() + "/store-XXXXXX";
-    path_ = mkdtemp(pattern.data());
-  }
-  ~Folder() { fs::remove_all(path_); }
-  std::string file() const { return path_ + "/state/controller.db"; }
-
- private:
-  std::string path_;
-};
+std::string File(const TemporaryFolder& folder) { return folder / "state/controller.db"; }
 
 struct Kind {
   const char* name;
-  std::function<std::unique_ptr<Store>(const Folder&)> open;
+  std::function<std::unique_ptr<Store>(const TemporaryFolder&)> open;
 };
 
 class StoreTest : public testing::TestWithParam<Kind> {
  protected:
-  Folder folder_;
+  TemporaryFolder folder_;
   std::unique_ptr<Store> store_ = GetParam().open(folder_);
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, StoreTest,
-                         testing::Values(Kind{"Memory",
-                                              [](const Folder&) { return MakeMemoryStore(); }},
-                                         Kind{"Sqlite",
-                                              [](const Folder& folder) {
-                                                auto store = OpenSqliteStore(folder.file());
-                                                EXPECT_TRUE(store.ok()) << store.status();
-                                                return std::move(*store);
-                                              }}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, StoreTest,
+    testing::Values(Kind{"Memory", [](const TemporaryFolder&) { return MakeMemoryStore(); }},
+                    Kind{"Sqlite",
+                         [](const TemporaryFolder& folder) {
+                           auto store = OpenSqliteStore(File(folder));
+                           EXPECT_TRUE(store.ok()) << store.status();
+                           return std::move(*store);
+                         }}),
+    [](const auto& info) { return info.param.name; });
 
 TEST_P(StoreTest, KeepsJobsByAgeAndPutsThemWhole) {
   ASSERT_TRUE(store_->Commit({.jobs = {{.id = "b", .document = "1"}, {.id = "a"}}}).ok());
@@ -119,29 +110,29 @@ TEST_P(StoreTest, LeasesToOneOwnerAtATime) {
 
 // ---- the file ----
 
-std::unique_ptr<Store> Open(const Folder& folder) {
-  auto store = OpenSqliteStore(folder.file());
+std::unique_ptr<Store> Open(const TemporaryFolder& folder) {
+  auto store = OpenSqliteStore(File(folder));
   EXPECT_TRUE(store.ok()) << store.status();
   return store.ok() ? std::move(*store) : nullptr;
 }
 
 TEST(SqliteStore, IsItsOwnersAlone) {
-  Folder folder;
+  TemporaryFolder folder;
   Open(folder);
   struct stat file, parent;
-  ASSERT_EQ(stat(folder.file().c_str(), &file), 0);
-  ASSERT_EQ(stat(fs::path(folder.file()).parent_path().c_str(), &parent), 0);
+  ASSERT_EQ(stat(File(folder).c_str(), &file), 0);
+  ASSERT_EQ(stat(fs::path(File(folder)).parent_path().c_str(), &parent), 0);
   EXPECT_EQ(file.st_mode & 0777, 0600u);
   EXPECT_EQ(parent.st_mode & 0777, 0700u);
 }
 
 TEST(SqliteStore, KeepsWhatWasCommittedWhenItsProcessIsKilled) {
-  Folder folder;
+  TemporaryFolder folder;
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
   pid_t child = fork();
   if (child == 0) {
-    auto store = OpenSqliteStore(folder.file());
+    auto store = OpenSqliteStore(File(folder));
     for (int i = 0; store.ok(); ++i) {
       std::string id = "job-" + std::to_string(i);
       if (!(*store)->Commit({.jobs = {{.id = id}}, .events = {{.job = id}}}).ok()) break;
@@ -163,31 +154,31 @@ TEST(SqliteStore, KeepsWhatWasCommittedWhenItsProcessIsKilled) {
 }
 
 TEST(SqliteStore, RefusesANewerFile) {
-  Folder folder;
+  TemporaryFolder folder;
   Open(folder);
   // The header field user_version: big-endian, at byte 60.
-  std::fstream file(folder.file(), std::ios::in | std::ios::out | std::ios::binary);
+  std::fstream file(File(folder), std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(60);
   file.write("\0\0\x03\xe8", 4);
   file.close();
-  auto store = OpenSqliteStore(folder.file());
+  auto store = OpenSqliteStore(File(folder));
   EXPECT_EQ(store.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(store.status().message()), HasSubstr("newer controller (schema 1000"));
 }
 
 TEST(SqliteStore, RefusesADamagedFileWithWhatToDo) {
-  Folder folder;
-  fs::create_directories(fs::path(folder.file()).parent_path());
-  std::ofstream(folder.file())
+  TemporaryFolder folder;
+  fs::create_directories(fs::path(File(folder)).parent_path());
+  std::ofstream(File(folder))
       << "this is a text file, and long enough to have a header of its own: "
          "one hundred bytes are what SQLite looks at before it says no";
-  auto store = OpenSqliteStore(folder.file());
+  auto store = OpenSqliteStore(File(folder));
   EXPECT_EQ(store.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(store.status().message()), HasSubstr("move the file away"));
 }
 
 TEST(SqliteStore, MayBeReadByAStandbyMeanwhile) {
-  Folder folder;
+  TemporaryFolder folder;
   std::unique_ptr<Store> leader = Open(folder), standby = Open(folder);
   ASSERT_TRUE(*leader->HoldLease("leader", 100, 10));
   ASSERT_TRUE(leader->Commit({.jobs = {{.id = "a"}}}).ok());

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/file.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/worker/agent/fake_link.h"
 #include "worker/agent/worker_agent.h"
 
@@ -71,8 +72,6 @@ class AttemptsTest : public testing::Test {
  protected:
   AttemptsTest() {
     signal(SIGPIPE, SIG_IGN);  // as the programs do: a rank may be gone when it is told
-    std::string folder = testing::TempDir() + "/am_attempts_XXXXXX";
-    folder_ = mkdtemp(folder.data());
     const char* source = getenv("AMCTL_SOURCE_DIR");
     options_ = {
         .state_dir = folder_,
@@ -161,7 +160,8 @@ class AttemptsTest : public testing::Test {
   static pid_t Pid(const std::string& text) { return static_cast<pid_t>(std::atoi(text.c_str())); }
   static bool Lives(pid_t pid) { return pid > 0 && kill(pid, 0) == 0; }
 
-  std::string folder_;
+  TemporaryFolder own_folder_;
+  const std::string folder_ = own_folder_.path();
   std::string spec_ = "{}";
   AgentOptions options_;
   SystemClock clock_;

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-namespace am::controller {
+namespace am {
 
 class TemporaryFolder {
  public:
@@ -23,4 +23,4 @@ class TemporaryFolder {
   std::string path_;
 };
 
-}  // namespace am::controller
+}  // namespace am
