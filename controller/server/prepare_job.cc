@@ -5,6 +5,7 @@
 
 #include "common/file.h"
 #include "launcher/plan/checkpoint_size.h"
+#include "launcher/plan/find_model.h"
 #include "launcher/plan/plan.h"
 #include "worker/rank_io/make_rank_spec.h"
 
@@ -47,7 +48,8 @@ PreparedJob PrepareJob(const PrepareOptions& options, const plan::Cluster& clust
                                       .cores = options.cores,
                                       .environment = options.load.environment});
   if (!add(std::move(made.diagnostics)) || !made.spec) return prepared;
-  if (auto size = plan::SizeOfCheckpoint(recipe, options.load.environment)) {
+  auto model = plan::FindModelOf(recipe, options.load.environment);
+  if (auto size = model ? plan::SizeOfCheckpoint(recipe, model->config) : std::nullopt) {
     recipe::Diagnostics disk;
     std::optional<double> free = FreeBytes(made.spec->checkpoint.dir);
     if (free) plan::CheckDisk(recipe, *size, *free, disk);

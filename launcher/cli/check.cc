@@ -50,14 +50,14 @@ bool WarnOfModel(const recipe::Recipe& recipe, const std::optional<model::ModelC
 
 // Where the recipe could run, what the ranks would be told is made as `amctl run` does; of all
 // recipes, what the schema knows to be a path is looked for.
-void LookForPaths(const recipe::Recipe& recipe, const std::optional<plan::Plan>& plan,
-                  bool could_run, recipe::Diagnostics& out) {
+void LookForPaths(const recipe::Recipe& recipe, const std::optional<model::ModelConfig>& model,
+                  const std::optional<plan::Plan>& plan, bool could_run, recipe::Diagnostics& out) {
   recipe::Diagnostics found;
   if (could_run && plan) {
     found = MakeRankSpec(recipe, *plan, {.job = "check", .environment = EnvironmentVariable})
                 .diagnostics;
   }
-  if (auto size = plan::SizeOfCheckpoint(recipe, EnvironmentVariable)) {
+  if (auto size = model ? plan::SizeOfCheckpoint(recipe, *model) : std::nullopt) {
     std::optional<double> free = FreeBytes(recipe.String("checkpoint.checkpoint_dir"));
     if (free) plan::CheckDisk(recipe, *size, *free, found);
   }
@@ -148,7 +148,7 @@ Checked Check(const std::string& path, const CheckOptions& options,
       recipe::LoadOptions as_run = LoadOptionsOf(path, options);
       as_run.not_trainable = Severity::kError;
       could_run = could_run && recipe::LoadRecipe(as_run).recipe.has_value();
-      LookForPaths(*loaded.recipe, checked.plan, could_run, checked.diagnostics);
+      LookForPaths(*loaded.recipe, model, checked.plan, could_run, checked.diagnostics);
     }
   }
   checked.recipe = std::move(loaded.recipe);

@@ -5,7 +5,6 @@
 
 #include <memory>
 
-#include "launcher/plan/find_model.h"
 #include "launcher/plan/make_workload.h"
 #include "launcher/plan/sharding.h"
 
@@ -40,10 +39,8 @@ CheckpointSize SizeOfCheckpoint(const Workload& workload, const recipe::Recipe& 
 }
 
 std::optional<CheckpointSize> SizeOfCheckpoint(const recipe::Recipe& recipe,
-                                               const model::Environment& environment) {
-  std::optional<model::FoundConfig> found = FindModelOf(recipe, environment);
-  if (!found) return std::nullopt;
-  absl::StatusOr<model::ModelShape> shape = model::ShapeOf(found->config.json);
+                                               const model::ModelConfig& model) {
+  absl::StatusOr<model::ModelShape> shape = model::ShapeOf(model.json);
   if (!shape.ok()) return std::nullopt;
   auto shared = std::make_shared<const model::ModelShape>(*std::move(shape));
   return SizeOfCheckpoint(TrainingOf(recipe, shared, NodeShape()).workload, recipe);

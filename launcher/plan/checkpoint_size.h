@@ -23,7 +23,7 @@ struct CheckpointSize {
 CheckpointSize SizeOfCheckpoint(const Workload& workload, const recipe::Recipe& recipe);
 // Nothing where the model's weights are not known.
 std::optional<CheckpointSize> SizeOfCheckpoint(const recipe::Recipe& recipe,
-                                               const model::Environment& environment);
+                                               const model::ModelConfig& model);
 
 // An error where not even one fits, a warning where not all that are kept do, with one more that is
 // being written while the oldest is still there.
